@@ -10,6 +10,8 @@ from __future__ import annotations
 import codecs
 import contextlib
 import itertools
+import lzma
+import re
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +30,15 @@ BLOCK, HEAD = 1 << 22, 1 << 20
 # Bytes shown of an unreadable row.
 START = 240
 MARK = codecs.BOM_UTF8
+# First bytes of compressed files, by the names of Arrow or, for xz, of Python.
+LONGEST_MAGIC = 10
+COMPRESSED = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "bz2": re.compile(rb"BZh[1-9]1AY&SY"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "lz4": re.compile(rb"\x04\x22\x4d\x18"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+}
 
 
 def csv_names(path: Path, read: ReadOptions) -> list[str]:
@@ -80,7 +91,7 @@ def csv_delimiter(path: Path, read: ReadOptions) -> str:
 
 def csv_head(path: Path) -> bytes:
     """The first bytes of a CSV file, which may be compressed."""
-    with _unpacked(path) as file:
+    with unpacked(path) as file:
         head: bytes = file.read(HEAD)
     return head
 
@@ -166,7 +177,7 @@ def _decoded(path: Path, encoding: str) -> Generator[bytes]:
     """
     decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
     skip = len(MARK)
-    with _unpacked(path) as file:
+    with unpacked(path) as file:
         while data := file.read(BLOCK):
             # Decoders of some encodings let surrogates pass, which UTF-8 does not have.
             text = decoder.decode(data).encode("utf-8", "backslashreplace")
@@ -175,10 +186,14 @@ def _decoded(path: Path, encoding: str) -> Generator[bytes]:
         yield decoder.decode(b"", True).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _unpacked(path: Path) -> pa.NativeFile:
-    return pa.input_stream(path, compression="gzip" if _is_gzip(path) else None)
-
-
-def _is_gzip(path: Path) -> bool:
+def compression(path: Path) -> str | None:
+    """How a file is compressed, by its first bytes; None if it is not, or in no known way."""
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        start = file.read(LONGEST_MAGIC)
+    return next((kind for kind, magic in COMPRESSED.items() if magic.match(start)), None)
+
+
+def unpacked(path: Path) -> pa.NativeFile | lzma.LZMAFile:
+    """A file's content as a stream; the file may be compressed."""
+    kind = compression(path)
+    return lzma.open(path) if kind == "xz" else pa.input_stream(path, compression=kind)

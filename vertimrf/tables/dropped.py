@@ -22,7 +22,8 @@ LONGEST_ROW = 1 << 24
 CELLS = "more or fewer cells than the header"
 ENDLESS = f"more than {LONGEST_ROW >> 20} MB, or a quote that nothing closes"
 NO_VALUE = "a cell that is no text, number, date or time"
-UNREADABLE = (CELLS, ENDLESS, NO_VALUE)
+NO_OBJECT = "a text that is no JSON object"
+UNREADABLE = (CELLS, ENDLESS, NO_VALUE, NO_OBJECT)
 # Told why rows of a table cannot be read, the text of the first of them, and their number.
 Unreadable = Callable[[str, str, int], None]
 

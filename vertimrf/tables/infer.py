@@ -23,7 +23,7 @@ from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes
 from .offers import offers
 from .read_options import DEFAULT, ReadOptions
-from .sources import Source, file_kind, read_arrow, reading, several
+from .sources import CSV, Source, format_of, read_arrow, reading, several
 from .table import without_column
 
 LOG = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
 
 def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
-    if not isinstance(source, str | os.PathLike) or file_kind(path := Path(source)) != "csv":
+    if not isinstance(source, str | os.PathLike) or format_of(path := Path(source)) is not CSV:
         return read
     with reading(path):
         encoding = encoding_of(csv_head(path))

@@ -33,16 +33,26 @@ TYPES = {
 NAMES = list(TYPES)
 # Scalars of pandas that stand for a missing value.
 ABSENT = ("NAType", "NaTType")
+# Types of a whole column, by the types of its cells.
+ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
+    ({int}, pa.int64()),
+    ({int, float}, pa.float64()),
+    ({int, Decimal}, None),
+    ({bool}, pa.bool_()),
+    ({time}, pa.time64("us")),
+    ({datetime}, None),
+)
 EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 
-def from_objects(values: Iterable[Any]) -> tuple[pa.Array, dict[int, str]]:
+def from_objects(values: Iterable[Any], mixed: bool = False) -> tuple[pa.Array, dict[int, str]]:
     """Store objects: text, bytes, numbers, dates, times and UUIDs, each by its type.
 
     Other objects, such as lists, are left out: their text may differ from run to run.
 
     Args:
         values: the objects of a column.
+        mixed: give the type of columns with several types in any case, as for one piece of many.
 
     Returns:
         The column, of text if it has nothing else; and by row, the types of objects that are left
@@ -60,10 +70,46 @@ def from_objects(values: Iterable[Any]) -> tuple[pa.Array, dict[int, str]]:
         places.append(len(cells[name]))
         cells[name].append(cell)
     children = [pa.array(cells[name], kind) for name, kind in TYPES.items()]
-    if len(children[0]) == len(kinds):
+    if len(children[0]) == len(kinds) and not mixed:
         return children[0], unfit
     types, offsets = pa.array(kinds, pa.int8()), pa.array(places, pa.int32())
     return pa.UnionArray.from_dense(types, offsets, children, NAMES), unfit
+
+
+def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of objects as a column of the one type that its cells have, else of text.
+
+    Whole numbers count as numbers beside others, and dates as moments.
+    """
+    if not pa.types.is_union(column.type):
+        return column
+    values = [value for value in column.to_pylist() if value is not None]
+    kinds = {type(value) for value in values}
+    if kinds <= {date, datetime} and all(
+        not isinstance(value, datetime) or (value.time() == time() and value.tzinfo is None)
+        for value in values
+    ):
+        return column_of(column, pa.date32(), lambda v: v.date() if isinstance(v, datetime) else v)
+    for fitting, kind in ONE_TYPE:
+        if kinds <= fitting:
+            with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+                return column_of(column, kind, lambda value: value)
+    return column_of(column, pa.large_string(), _text)
+
+
+def column_of(
+    column: pa.ChunkedArray, kind: pa.DataType | None, made: Callable[[Any], Any]
+) -> pa.ChunkedArray:
+    """A column of a type, made cell by cell; nulls stay."""
+    cells = [None if value is None else made(value) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(cells, kind)])
+
+
+def _text(value: Any) -> str:
+    """A value as a CSV file would hold it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _stored(value: Any) -> tuple[str, Any]:

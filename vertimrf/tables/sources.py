@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +33,19 @@ from .arrow import (
     object_columns,
     one_line,
 )
-from .csv_file import csv_batches, csv_names
+from .csv_file import MARK, compression, csv_batches, csv_names, unpacked
 from .dropped import Unreadable
+from .objects import of_one_type
 from .read_options import DEFAULT, ReadOptions
+from .values import archive, json_lines, statistics, workbook
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Bytes of a column of a Parquet file that are read at a time.
 READ_BYTES = 1 << 20
+# Bytes at the start of a file that tell its kind.
+START = 1 << 12
+
+Batches = Callable[[Sequence[str], Unreadable], Iterator[pa.RecordBatch]]
 
 
 def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
@@ -56,7 +65,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
         TableError: the file is missing, or the source is not a table.
     """
     if isinstance(source, str | os.PathLike | Pieces):
-        return open_pieces(source, read).whole(None)
+        table = open_pieces(source, read).whole(None)
+        for i, column in enumerate(table.columns):
+            if pa.types.is_union(column.type):
+                table = table.set_column(i, table.column_names[i], of_one_type(column))
+        return table
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
@@ -98,46 +111,264 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
             lambda columns, _: iter(table.select(list(columns)).to_batches(arrow.PIECE_ROWS)),
         )
     path = Path(source)
-    kind = file_kind(path)
+    format = format_of(path)
     with reading(path):
-        if kind == "parquet":
-            names = pa.parquet.read_schema(path).names
-        elif kind == "arrow":
-            with pa.ipc.open_file(str(path)) as file:
-                names = file.schema.names
-        else:
-            names = csv_names(path, read)
-    check_names(names, str(path))
-    return Pieces(tuple(names), str(path), functools.partial(_file_batches, path, kind, read))
+        pieces = format.open(path, read)
+    check_names(pieces.names, str(path))
+    batches = functools.partial(_batches, path, pieces.batches)
+    return replace(pieces, batches=batches)
 
 
-def _file_batches(
-    path: Path, kind: str, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable
+def _batches(
+    path: Path, batches: Batches, columns: Sequence[str], unreadable: Unreadable
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a file, each read on demand."""
     with reading(path):
-        if kind == "parquet":
-            # A dictionary that is not asked for is made by a cast, which refuses bytes that are no
-            # text. Reading ahead would load whole row groups, which may be the whole file.
-            asked = [f.name for f in pa.parquet.read_schema(path) if pa.types.is_dictionary(f.type)]
-            with pa.parquet.ParquetFile(
-                path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
-            ) as file:
-                yield from file.iter_batches(
-                    batch_size=arrow.PIECE_ROWS // 4, columns=list(columns)
-                )
-        elif kind == "arrow":
-            with pa.ipc.open_file(str(path)) as file:
-                count = file.num_record_batches
-            for i in range(count):
-                # The file is opened again for each batch, so that pages of earlier batches are
-                # released.
-                with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
-                    batch = file.get_batch(i).select(list(columns))
-                    check_sound(batch)
+        yield from batches(columns, unreadable)
+
+
+def _parquet(path: Path, read: ReadOptions) -> Pieces:
+    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        # A dictionary that is not asked for is made by a cast, which refuses bytes that are no
+        # text. Reading ahead would load whole row groups, which may be the whole file.
+        asked = [f.name for f in pa.parquet.read_schema(path) if pa.types.is_dictionary(f.type)]
+        with pa.parquet.ParquetFile(
+            path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
+        ) as file:
+            yield from file.iter_batches(batch_size=arrow.PIECE_ROWS // 4, columns=list(columns))
+
+    return Pieces(tuple(pa.parquet.read_schema(path).names), str(path), batches)
+
+
+def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
+    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        with pa.ipc.open_file(str(path)) as file:
+            count = file.num_record_batches
+        for i in range(count):
+            # The file is opened again for each batch, so that pages of earlier batches are
+            # released.
+            with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
+                batch = file.get_batch(i).select(list(columns))
+                check_sound(batch)
+            yield batch
+
+    with pa.ipc.open_file(str(path)) as file:
+        return Pieces(tuple(file.schema.names), str(path), batches)
+
+
+def _arrow_stream(path: Path, read: ReadOptions) -> Pieces:
+    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            for whole in stream:
+                batch = whole.select(list(columns))
+                check_sound(batch)
                 yield batch
-        else:
-            yield from csv_batches(path, read, columns, unreadable)
+
+    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        return Pieces(tuple(stream.schema.names), str(path), batches)
+
+
+def _orc(path: Path, read: ReadOptions) -> Pieces:
+    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        for i in range(file.nstripes):
+            batch = file.read_stripe(i, columns=list(columns)).select(list(columns))
+            check_sound(batch)
+            yield batch
+
+    from pyarrow.orc import ORCFile
+
+    file = ORCFile(str(path))
+    return Pieces(tuple(file.schema.names), str(path), batches)
+
+
+def _csv(path: Path, read: ReadOptions) -> Pieces:
+    return Pieces(
+        tuple(csv_names(path, read)), str(path), functools.partial(csv_batches, path, read)
+    )
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    Attributes:
+        name: what the file is, in words.
+        sniff: whether the first :data:`START` bytes are those of such a file.
+        open: opens a file that is. It raises a TableError if the kind is known and not read.
+        suffixes: suffixes of such files alone.
+        packed: whether a compressed file is read, too.
+    """
+
+    name: str
+    sniff: Callable[[bytes], bool]
+    open: Callable[[Path, ReadOptions], Pieces]
+    suffixes: tuple[str, ...] = ()
+    packed: bool = False
+
+
+def _starts(*magic: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head.startswith(magic)
+
+
+def _refused(name: str, remedy: str, sniff: Callable[[bytes], bool]) -> Format:
+    """A kind of file that is not read."""
+
+    def refuse(path: Path, read: ReadOptions) -> Pieces:
+        raise TableError(f"{path} is {name}, which is not read: {remedy}.")
+
+    return Format(name, sniff, refuse)
+
+
+def _statistics(name: str, function: str, sniff: Callable[[bytes], bool], *suffixes: str) -> Format:
+    """A kind of file that pyreadstat reads."""
+    return Format(name, sniff, functools.partial(statistics, function, name), suffixes)
+
+
+def _json_object(head: bytes) -> bool:
+    """Whether a text begins with a JSON object on its first line."""
+    line = head.removeprefix(MARK).lstrip().partition(b"\n")[0]
+    return JSON_OBJECT.match(line) is not None and (
+        line.rstrip().endswith(b"}") or len(line) > START // 2
+    )
+
+
+# In pandas, to be written by a user who has it.
+PANDAS = "save its table as Parquet, for instance by pandas.{}(...).to_parquet(...)"
+JSON_OBJECT = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*"\s*:|\})')
+FORMATS = (
+    Format("a Parquet file", _starts(b"PAR1"), _parquet, (".parquet",)),
+    Format("an Arrow file", _starts(b"ARROW1"), _arrow_file, (".arrow", ".feather", ".ipc")),
+    Format("an Arrow stream", _starts(b"\xff\xff\xff\xff"), _arrow_stream, (".arrows",)),
+    Format("an ORC file", _starts(b"ORC"), _orc, (".orc",)),
+    Format("a ZIP archive", _starts(b"PK\3\4", b"PK\5\6"), archive, (".xlsx", ".ods", ".zip")),
+    Format("a spreadsheet", _starts(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), workbook, (".xls",)),
+    _statistics("an SPSS file", "read_sav", _starts(b"$FL2", b"$FL3"), ".sav", ".zsav"),
+    _statistics(
+        "an SPSS portable file", "read_por", lambda head: b"SPSS PORT FILE" in head, ".por"
+    ),
+    _statistics(
+        "a Stata file",
+        "read_dta",
+        lambda head: (
+            re.match(rb"<stata_dta>|[\x69\x6c\x6e-\x73][\x01\x02]\x01\x00", head) is not None
+        ),
+        ".dta",
+    ),
+    _statistics(
+        "a SAS file",
+        "read_sas7bdat",
+        _starts(bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0"),
+        ".sas7bdat",
+    ),
+    _statistics("a SAS transport file", "read_xport", _starts(b"HEADER RECORD*******LIB"), ".xpt"),
+    _refused("an encrypted Parquet file", "write it without encryption", _starts(b"PARE")),
+    _refused(
+        "a Feather file of version 1",
+        "write it with a newer pyarrow, or as Parquet",
+        _starts(b"FEA1"),
+    ),
+    _refused(
+        "an SQLite database",
+        "name a table of it, or a query, with --query",
+        _starts(b"SQLite format 3\0"),
+    ),
+    _refused(
+        "a DuckDB database",
+        "name a table of it, or a query, with --query",
+        lambda head: head[8:12] == b"DUCK",
+    ),
+    _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF\r\n\x1a\n")),
+    _refused(
+        "a pickle of Python",
+        PANDAS.format("read_pickle"),
+        lambda head: re.match(rb"\x80[\x02-\x05]", head) is not None,
+    ),
+    _refused("an array of NumPy", PANDAS.format("DataFrame"), _starts(b"\x93NUMPY")),
+    _refused(
+        "a file of R",
+        "save its table in R as CSV (write.csv) or as Parquet (arrow::write_parquet)",
+        _starts(b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"X\n\0\0\0", b"A\n2\n", b"A\n3\n"),
+    ),
+    _refused("an Avro file", PANDAS.format("DataFrame.from_records"), _starts(b"Obj\1")),
+    _refused("a file of MATLAB", "save its table as CSV (writetable)", _starts(b"MATLAB 5.0")),
+    _refused(
+        "a database of Access",
+        "export the table as CSV",
+        lambda head: head[4:19] in (b"Standard Jet DB", b"Standard ACE DB"),
+    ),
+    _refused("a PDF document", "export its table as CSV", _starts(b"%PDF-")),
+    _refused(
+        "an HTML or XML document",
+        "export its table as CSV",
+        lambda head: (
+            re.match(rb"(?i)\s*<(!doctype|html|\?xml)", head.removeprefix(MARK)) is not None
+        ),
+    ),
+    _refused("a 7z archive", "unpack it, and name the table in it", _starts(b"7z\xbc\xaf\x27\x1c")),
+    _refused("a RAR archive", "unpack it, and name the table in it", _starts(b"Rar!\x1a\7")),
+    _refused(
+        "a tar archive",
+        "unpack it, and name the table in it",
+        lambda head: head[257:262] == b"ustar",
+    ),
+    Format("JSON lines", _json_object, json_lines, (".jsonl", ".ndjson"), packed=True),
+    _refused(
+        "a JSON document",
+        "write an object on each line, for instance by jq -c '.[]'",
+        lambda head: (
+            re.match(rb"\[\s*[\[{]|\{\s*(\"[^\"]*\"\s*:|$|\n)", head.removeprefix(MARK).lstrip())
+            is not None
+        ),
+    ),
+    _refused(
+        "no text, and no kind of file that is known here",
+        "convert it to CSV or Parquet",
+        lambda head: (
+            not _utf16(head) and b"\0" in head.partition(b"\n")[0] and head.strip(b"\0") != b""
+        ),
+    ),
+    CSV := Format("text", lambda head: True, _csv, packed=True),
+)
+
+
+def _utf16(head: bytes) -> bool:
+    """Whether a text may be one of UTF-16 or UTF-32, which have zero bytes."""
+    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or bool(
+        re.match(rb"([^\0]\0){4}|(\0[^\0]){4}|([^\0]\0\0\0){2}|(\0\0\0[^\0]){2}", head)
+    )
+
+
+def format_of(path: Path) -> Format:
+    """The kind of a file, by its first bytes.
+
+    Raises:
+        TableError: there is no such file, it is empty, or its suffix says otherwise.
+    """
+    try:
+        with open_regular(path) as file:
+            head = file.read(START)
+    except FileNotFoundError:
+        raise TableError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise TableError(f"{path} cannot be read ({error.strerror}).") from None
+    with reading(path):
+        packed = compression(path)
+        if packed is not None:
+            with unpacked(path) as content:
+                head = content.read(START)
+    format = next(format for format in FORMATS if format.sniff(head))
+    if packed is not None and not format.packed:
+        raise TableError(
+            f"{path} is {format.name}, compressed by {packed}: unpack it, and name the file in it."
+        )
+    named = next((other for other in FORMATS if path.suffix in other.suffixes), format)
+    if named is not format and (format.packed or (named in FORMATS[:2] and format in FORMATS[:2])):
+        says = named.suffixes[0] if named in FORMATS[:2] else path.suffix
+        raise TableError(
+            f"{path} is not a table: its suffix says {says[1:]}, but its content differs; rename or replace the file."
+        )
+    if not head:
+        raise TableError(f"{path} is empty; a table needs a header and records.")
+    return format
 
 
 @contextlib.contextmanager
@@ -147,28 +378,6 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
-
-
-def file_kind(path: Path) -> str:
-    """Kind of a file by its first bytes: "parquet", "arrow" or "csv"."""
-    try:
-        with open_regular(path) as file:
-            head = file.read(6)
-    except FileNotFoundError:
-        raise TableError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise TableError(f"{path} cannot be read ({error.strerror}).") from None
-    kind = "parquet" if head.startswith(b"PAR1") else "arrow" if head == b"ARROW1" else "csv"
-    named = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}.get(
-        path.suffix, kind
-    )
-    if named != kind:
-        raise TableError(
-            f"{path} is not a table: its suffix says {named}, but its content differs; rename or replace the file."
-        )
-    if not head:
-        raise TableError(f"{path} is empty; a table needs a header and records.")
-    return kind
 
 
 def read_standing(source: Source) -> Standing:
@@ -187,8 +396,8 @@ def read_standing(source: Source) -> Standing:
         if not isinstance(source, str | os.PathLike):
             return _stated(source.schema) if isinstance(source, pa.Table) else UNSTATED
         path = Path(source)
-        kind = file_kind(path)
-        if kind == "csv":
+        format = format_of(path)
+        if format.packed:
             beside = json_of(
                 read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY)
             )
@@ -197,8 +406,10 @@ def read_standing(source: Source) -> Standing:
                 if beside["sha256"] == _sha256(path)
                 else UNSTATED
             )
-        if kind == "parquet":
+        if format.open is _parquet:
             return _stated(pa.parquet.read_schema(path))
+        if format.open is not _arrow_file:
+            return UNSTATED
         with pa.ipc.open_file(str(path)) as file:
             return _stated(file.schema)
     except (ValueError, KeyError, TypeError, OSError, pa.ArrowException) as error:

@@ -1,0 +1,385 @@
+"""Tables of every kind: each is read, and gives the records of the same CSV file, or is refused in a sentence that names it."""
+
+import bz2
+import datetime
+import gzip
+import io
+import json
+import lzma
+import pickle
+import sqlite3
+import tarfile
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+from commands import good, refused
+from vertimrf.plan.attribute import Attribute
+
+from vertimrf.errors import TableError
+from vertimrf.plan.schema import Schema
+from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.sources import open_pieces, read_arrow
+from vertimrf.tables.table import encode_table
+
+ROWS = 240
+KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))
+SCHEMA = Schema.of(
+    {
+        "one": [
+            Attribute.categorical("sex", ["f", "m"], missing=True),
+            Attribute.numeric("weight", range(0, 101, 20), missing=True),
+            Attribute.integer("visits", 4),
+        ]
+    }
+)
+
+
+def columns():
+    rng = np.random.default_rng(1)
+    sex = [None if draw == 2 else "fm"[draw] for draw in rng.integers(0, 3, ROWS)]
+    weight = [None if draw < 5 else round(draw, 1) for draw in rng.uniform(0, 100, ROWS).tolist()]
+    return {
+        "id": [f"p{i:04}" for i in range(ROWS)],
+        "sex": sex,
+        "weight": weight,
+        "visits": rng.integers(0, 4, ROWS).tolist(),
+    }
+
+
+TABLE = pa.table(columns())
+LINES = TABLE.to_pylist()
+CSV = "".join(
+    ",".join("" if cell is None else str(cell) for cell in row) + "\n"
+    for row in [TABLE.column_names, *(line.values() for line in LINES)]
+).encode()
+JSON = "".join(
+    json.dumps({k: v for k, v in line.items() if v is not None}) + "\n" for line in LINES
+).encode()
+
+
+def arrow_bytes(write):
+    sink = io.BytesIO()
+    write(TABLE, sink)
+    return sink.getvalue()
+
+
+def ipc(make):
+    def write(table, sink):
+        with make(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=100)
+
+    return arrow_bytes(write)
+
+
+def zipped(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def workbook(*sheets):
+    """A spreadsheet file of sheets of rows."""
+    letters = "ABCDEFGH"
+
+    def cell(place, value):
+        if isinstance(value, str):
+            return f'<c r="{place}" t="inlineStr"><is><t>{value}</t></is></c>'
+        return "" if value is None else f'<c r="{place}"><v>{value}</v></c>'
+
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    names = "".join(
+        f'<sheet name="s{i}" sheetId="{i}" r:id="r{i}"/>' for i in range(1, len(sheets) + 1)
+    )
+    linked = "".join(
+        f'<Relationship Id="r{i}" Type="{office}/worksheet" Target="worksheets/sheet{i}.xml"/>'
+        for i in range(1, len(sheets) + 1)
+    )
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook {main} xmlns:r="{office}"><sheets>{names}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">{linked}</Relationships>',
+    }
+    for i, rows in enumerate(sheets, 1):
+        text = "".join(
+            f'<row r="{n}">{"".join(cell(f"{letters[c]}{n}", v) for c, v in enumerate(row))}</row>'
+            for n, row in enumerate(rows, 1)
+        )
+        files[f"xl/worksheets/sheet{i}.xml"] = (
+            f"<worksheet {main}><sheetData>{text}</sheetData></worksheet>"
+        )
+    return zipped(files)
+
+
+SHEET = [TABLE.column_names, *(list(line.values()) for line in LINES)]
+
+
+def statistics(writer, **more):
+    """A file of a statistics package."""
+
+    def made(path):
+        package, pd = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+        getattr(package, writer)(pd.DataFrame(columns()), str(path), **more)
+
+    return made
+
+
+def labelled(writer, **more):
+    """The same with codes for the sexes, and their labels."""
+
+    def made(path):
+        package, pd = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+        frame = pd.DataFrame(columns())
+        frame["sex"] = frame["sex"].map({"f": 1.0, "m": 2.0})
+        labels = {"sex": {1: "f", 2: "m"}}
+        getattr(package, writer)(frame, str(path), variable_value_labels=labels, **more)
+
+    return made
+
+
+def sentinels(path):
+    """A file of SPSS in which 999 is declared to be missing."""
+    package, pd = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    frame = pd.DataFrame(columns())
+    frame["weight"] = frame["weight"].fillna(999.0)
+    package.write_sav(
+        frame,
+        str(path),
+        missing_ranges={"weight": [999]},
+        variable_value_labels={"weight": {999: "refused"}},
+    )
+
+
+def needs(package, content):
+    def made(path):
+        pytest.importorskip(package)
+        path.write_bytes(content)
+
+    return made
+
+
+def compressed(kind, content):
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, kind) as stream:
+        stream.write(content)
+    return out.getvalue().to_pybytes()
+
+
+READ = {
+    "t.csv": CSV,
+    "t.tsv": CSV.replace(b",", b"\t"),
+    "t.csv.gz": gzip.compress(CSV),
+    "t.csv.bz2": bz2.compress(CSV),
+    "t.csv.xz": lzma.compress(CSV),
+    "t.csv.zst": compressed("zstd", CSV),
+    "packed.csv": compressed("lz4", CSV),
+    "t.jsonl": JSON,
+    "jsonlines.csv": JSON,
+    "t.jsonl.gz": gzip.compress(JSON),
+    "t.parquet": arrow_bytes(pa.parquet.write_table),
+    "parquet.csv": arrow_bytes(pa.parquet.write_table),
+    "t.arrow": ipc(pa.ipc.new_file),
+    "t.feather": arrow_bytes(pa.feather.write_feather),
+    "stream.arrow": ipc(pa.ipc.new_stream),
+    "t.orc": arrow_bytes(pa.orc.write_table),
+    "orc.dat": arrow_bytes(pa.orc.write_table),
+    "t.xlsx": needs("python_calamine", workbook(SHEET, [])),
+    "t.sav": statistics("write_sav"),
+    "packed.zsav": statistics("write_sav", compress=True),
+    "labels.sav": labelled("write_sav"),
+    "sentinels.sav": sentinels,
+    "t.dta": labelled("write_dta"),
+    "old.dta": labelled("write_dta", version=8),
+    "t.xpt": statistics("write_xport"),
+}
+HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(100)
+REFUSED = {
+    "t.zip": (zipped({"t.csv": CSV}), "is a ZIP archive: unpack it"),
+    "zip.csv": (zipped({"t.csv": CSV}), "is a ZIP archive: unpack it"),
+    "two.xlsx": (
+        needs("python_calamine", workbook(SHEET, SHEET)),
+        "is a spreadsheet of 2 sheets with cells: save the one",
+    ),
+    "t.parquet.gz": (gzip.compress(READ["t.parquet"]), "is a Parquet file, compressed by gzip: unpack"),
+    "t.json": (json.dumps(LINES).encode(), "is a JSON document, which is not read: write an object on each"),
+    "pretty.json": (json.dumps(LINES, indent=1).encode(), "is a JSON document, which is not read: write an"),
+    "object.json": (json.dumps(columns(), indent=1).encode(), "is a JSON document, which is not read: write"),
+    "t.h5": (HDF5, "is an HDF5 file, which is not read: save its table as Parquet"),
+    "t.pkl": (pickle.dumps(columns()), "is a pickle of Python, which is not read: save"),
+    "t.rds": (gzip.compress(b"X\n\0\0\0\3\0\4"), "is a file of R, compressed by gzip: unpack"),
+    "t.avro": (b"Obj\1\4", "is an Avro file, which is not read"),
+    "t.pdf": (b"%PDF-1.7\n", "is a PDF document, which is not read: export its table as CSV"),
+    "t.html": (b"<!DOCTYPE html>\n<html>", "is an HTML or XML document, which is not read: export"),
+    "old.feather": (b"FEA1" + bytes(8), "is a Feather file of version 1, which is not read: write it"),
+    "t.7z": (b"7z\xbc\xaf\x27\x1c\0", "is a 7z archive, which is not read: unpack it"),
+    "t.npy": (b"\x93NUMPY\1\0", "is an array of NumPy, which is not read: save"),
+    "csv.orc": (CSV, "is not a table: its suffix says orc, but its content differs"),
+    "csv.xlsx": (CSV, "is not a table: its suffix says xlsx, but its content differs"),
+    "t.bin": (bytes(range(256)) * 4, "is no text, and no kind of file that is known here, which is not read: convert"),
+}  # fmt: skip
+
+
+def tar():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo("t.csv")
+        member.size = len(CSV)
+        archive.addfile(member, io.BytesIO(CSV))
+    return out.getvalue()
+
+
+def database(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE people (id, sex)")
+    connection.commit()
+    connection.close()
+
+
+REFUSED["t.tar"] = tar(), "is a tar archive, which is not read: unpack"
+REFUSED["t.tar.gz"] = gzip.compress(tar()), "is a tar archive, compressed by gzip: unpack"
+REFUSED["t.sqlite"] = database, "is an SQLite database"
+
+
+def made(folder, name, content):
+    path = folder / name
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def encoded(source, read=None):
+    """The codes of a table by digest."""
+    more = () if read is None else (read,)
+    table = encode_table(source, "id", SCHEMA.attributes, *more, keys=KEYS)
+    return table.codes[:, np.argsort(table.digests)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    SCHEMA.save(folder / "schema.toml")
+    (folder / "people.csv").write_bytes(CSV)
+    good(f"schema draft {folder}/people.csv --id id --out {folder}/draft.toml")
+    return folder
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_table_of_every_kind_gives_the_records_of_the_csv_file(folder, name):
+    path = made(folder, name, READ[name])
+    assert (encoded(path) == encoded(folder / "people.csv")).all()
+    assert len(encoded(path).T) == ROWS
+    good(f"schema draft {path} --id id --out {path}.toml")
+    assert Schema.load(f"{path}.toml") == Schema.load(folder / "draft.toml")
+    good(f"check {path} --schema {folder}/schema.toml --id id")
+    compared = f"--synthetic {folder}/people.csv --schema {folder}/schema.toml --ways 1"
+    printed = good(f"evaluate --real {path} {compared}")
+    assert "1-way TVD 0.0000" in printed
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_is_no_table_is_refused_by_what_it_is(folder, name):
+    content, sentence = REFUSED[name]
+    path = made(folder, name, content)
+    for command in (
+        f"schema draft {path} --id id --out {folder}/none.toml",
+        f"check {path} --schema {folder}/schema.toml --id id",
+        f"synthesize {path} --schema {folder}/schema.toml --epsilon 1 --out {folder}/none.csv",
+        f"evaluate --real {path} --synthetic {folder}/people.csv --schema {folder}/schema.toml",
+    ):
+        assert f"Error: {path} {sentence}" in refused(command)
+    assert not (folder / "none.toml").exists()
+
+
+def test_a_missing_package_is_named(folder, monkeypatch):
+    path = made(folder, "needs.sav", b"$FL2" + bytes(100))
+    monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
+    with pytest.raises(
+        TableError, match=r"needs.sav is an SPSS file: to read it, pip install 'verti"
+    ):
+        open_pieces(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["t.sav", "t.dta", "t.xpt", "t.sas7bdat", "t.xlsx", "t.xls", "t.orc"]
+)
+def test_damaged_files_end_in_a_sentence(folder, name):
+    heads = {
+        "t.sas7bdat": bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0",
+        "t.xpt": b"HEADER RECORD*******LIB",
+    }
+    heads |= {
+        "t.sav": b"$FL2",
+        "t.dta": b"<stata_dta>",
+        "t.orc": b"ORC",
+        "t.xls": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    }
+    if name != "t.orc":
+        pytest.importorskip("python_calamine" if name.startswith("t.xl") else "pyreadstat")
+    path = made(folder, f"torn-{name}", heads.get(name, b"PK\3\4") + b"and then nothing")
+    with pytest.raises(TableError, match=f"torn-{name} (cannot be read as a table|is a ZIP)"):
+        open_pieces(path)
+
+
+def test_a_line_that_is_no_object_costs_itself(tmp_path):
+    text = b'{"id": 1, "a": "x", "b": [1]}\n\n[1]\n{"id": 2, "a": {"c": 1}}\nno\n{"id": "3", "d": 1}\n{"id": 4, "a": "y"}'
+    path = made(tmp_path, "t.jsonl", text)
+    said = []
+    pieces = open_pieces(path)
+    assert pieces.names == ("id", "a", "d")
+    rows = [row for p in pieces.read(unreadable=lambda *w: said.append(w)) for row in p.to_pylist()]
+    assert [row["id"] for row in rows] == [1, "3", 4]
+    assert [count for _, _, count in said] == [1, 1, 1]
+    with pytest.raises(TableError, match=r"a row has a text that is no JSON object \('\[1\]'\)"):
+        read_arrow(path)
+
+
+def test_long_lines_of_json_are_cut_like_long_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("vertimrf.tables.values.BLOCK", 16)
+    monkeypatch.setattr("vertimrf.tables.values.LONGEST_ROW", 40)
+    lines = ['{"id": 1}', '{"id": "' + 90 * "x" + '"}', '{"id": 2}', '{"id": "' + 90 * "y" + '"}']
+    path = made(tmp_path, "t.jsonl", "\n".join(lines).encode())
+    said = []
+    rows = [
+        row
+        for p in open_pieces(path).read(["id"], lambda *w: said.append(w))
+        for row in p.to_pylist()
+    ]
+    assert [row["id"] for row in rows] == [1, 2]
+    assert len(said) == 2
+
+
+def test_cells_of_json_keep_their_types(tmp_path):
+    lines = [
+        {"id": 1, "a": 2**60 + 1, "b": 1.5, "c": True, "d": "007", "e": 1},
+        {"id": 2, "e": "x", "b": 2},
+    ]
+    path = made(tmp_path, "t.jsonl", "\n".join(map(json.dumps, lines)).encode())
+    table = read_arrow(path)
+    assert [str(kind) for kind in table.schema.types] == [
+        *("int64", "int64", "double", "bool", "large_string", "large_string")
+    ]
+    assert table["a"][0].as_py() == 2**60 + 1
+    assert table["e"].to_pylist() == ["1", "x"]
+
+
+def test_dates_of_a_spreadsheet_are_dates(tmp_path):
+    pytest.importorskip("python_calamine")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "day", "", "at"], [1, datetime.date(2020, 1, 2), None, datetime.time(3, 4)]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = read_arrow(tmp_path / "t.xlsx")
+    assert table.column_names == ["id", "day", "at"]
+    assert [str(kind) for kind in table.schema.types] == ["double", "date32[day]", "time64[us]"]

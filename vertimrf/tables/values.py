@@ -1,0 +1,241 @@
+"""Read files whose cells are values of many types: JSON lines, spreadsheets, statistics packages.
+
+A column has no type that follows from all of its cells: each cell counts by its own type
+(:mod:`vertimrf.tables.objects`), so that whether a row is read depends on this row alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import TableError
+from .arrow import Pieces, object_batches, one_line
+from .csv_file import BLOCK, HEAD, MARK, START, unpacked
+from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, Unreadable
+from .objects import from_objects
+from .read_options import ReadOptions
+
+LOG = logging.getLogger(__name__)
+
+# Rows that are made into columns at a time.
+ROWS = 1 << 15
+# What a workbook has and other ZIP archives lack.
+WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
+
+
+def _batches(
+    rows: Iterator[Sequence[Any]],
+    names: Sequence[str],
+    wanted: Sequence[str],
+    unreadable: Unreadable,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of rows of cells."""
+    places = [names.index(name) for name in wanted]
+    while block := [row for row, _ in zip(rows, range(ROWS), strict=False)]:
+        columns = {
+            name: functools.partial(from_objects, [row[place] for row in block], True)
+            for name, place in zip(wanted, places, strict=True)
+        }
+        yield from object_batches(columns, wanted, unreadable)
+
+
+def json_lines(path: Path, read: ReadOptions) -> Pieces:
+    """Open a file with a JSON object on each line.
+
+    Its columns are the keys in its first :data:`HEAD` bytes. Where a line lacks a key, its cell is
+    missing. Keys that have nothing but lists and objects there are left out.
+    """
+    with unpacked(path) as file:
+        head: bytes = file.read(HEAD)
+    lines = head.splitlines()
+    # The last line may be cut.
+    found = [_object(line) for line in (lines[:-1] if len(head) == HEAD else lines)]
+    seen: dict[str, bool] = {}
+    for line in found:
+        for name, value in (line or {}).items():
+            if value is not None:
+                seen[name] = seen.get(name, False) or not isinstance(value, list | dict)
+            seen.setdefault(name, value is None)
+    names = tuple(name for name, plain in seen.items() if plain)
+    if nested := [name for name, plain in seen.items() if not plain]:
+        LOG.warning("%s: left out, because its cells are lists or objects: %r.", path, nested[0])
+    return Pieces(names, str(path), functools.partial(_json_batches, path))
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object on a line; None if there is none."""
+    try:
+        found = msgspec.json.decode(line.removeprefix(MARK))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _json_batches(
+    path: Path, wanted: Sequence[str], unreadable: Unreadable
+) -> Iterator[pa.RecordBatch]:
+    def rows() -> Iterator[Sequence[Any]]:
+        for line in _lines(path, unreadable):
+            found = _object(line)
+            if found is None:
+                unreadable(NO_OBJECT, line[:START].decode(errors="ignore"), 1)
+            else:
+                yield [found.get(name) for name in wanted]
+
+    yield from _batches(rows(), wanted, wanted, unreadable)
+
+
+def _lines(path: Path, unreadable: Unreadable) -> Iterator[bytes]:
+    """The lines of a file that are not empty, without those that are too long."""
+    carried, skipping = b"", False
+    with unpacked(path) as file:
+        while True:
+            data: bytes = file.read(BLOCK)
+            lines = (carried + data).split(b"\n")
+            carried = lines.pop() if data else b""
+            for line in lines:
+                if not skipping and line.strip():
+                    yield line
+                skipping = False
+            if len(carried) > LONGEST_ROW:
+                if not skipping:
+                    unreadable(ENDLESS, carried[:START].decode(errors="ignore"), 1)
+                carried, skipping = b"", True
+            if not data:
+                return
+
+
+def installed(package: str, path: Path, kind: str) -> Any:
+    """A package of the extra `files`.
+
+    Raises:
+        TableError: it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise TableError(
+            f"{path} is {kind}: to read it, pip install 'vertimrf[files]', or save it as CSV or Parquet."
+        ) from None
+
+
+def archive(path: Path, read: ReadOptions) -> Pieces:
+    """Open a ZIP archive, which must be a workbook.
+
+    Raises:
+        TableError: it is none.
+    """
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as file:
+        if set(WORKBOOKS).intersection(file.namelist()):
+            return workbook(path, read)
+    raise TableError(f"{path} is a ZIP archive: unpack it, and name the table in it.")
+
+
+def workbook(path: Path, read: ReadOptions) -> Pieces:
+    """Open the only sheet of a spreadsheet file that has cells; its first row has the names."""
+    calamine = installed("python_calamine", path, "a spreadsheet")
+    with _any_error(path):
+        book = calamine.CalamineWorkbook.from_path(str(path))
+        sheets = [name for name in book.sheet_names if _cells(book, name)]
+    if len(sheets) != 1:
+        raise TableError(
+            f"{path} is a spreadsheet of {len(sheets)} sheets with cells: save the one that is the table as a file of its own, "
+            "such as CSV."
+        )
+
+    def rows() -> Iterator[list[Any]]:
+        with _any_error(path):
+            for row in book.get_sheet_by_name(sheets[0]).iter_rows():
+                yield [None if cell == "" else cell for cell in row]
+
+    def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+        every = rows()
+        names = [_name(cell) for cell in next(every)]
+        full = ([*row, *[None] * (len(names) - len(row))] for row in every)
+        some = (row for row in full if any(cell is not None for cell in row))
+        yield from _batches(some, names, wanted, unreadable)
+
+    names = tuple(name for name in map(_name, next(rows())) if name)
+    return Pieces(names, str(path), batches)
+
+
+def _cells(book: Any, name: str) -> int:
+    """The number of rows of a sheet; 0 if it has none, or is a chart."""
+    with contextlib.suppress(Exception):
+        return int(book.get_sheet_by_name(name).total_height)
+    return 0
+
+
+def _name(cell: Any) -> str:
+    return (
+        ""
+        if cell is None
+        else str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+    )
+
+
+def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
+    """Open a file of SPSS, Stata or SAS. A value with a label is read as its label, and a value
+    that is declared to be missing as missing.
+
+    Args:
+        function: the name of pyreadstat's reader.
+        kind: what the file is, for errors.
+        path, read: the file, and how it is read.
+    """
+    package = installed("pyreadstat", path, kind)
+    reader = getattr(package, function)
+    with _any_error(path):
+        _, meta = reader(str(path), metadataonly=True)
+    labels: Mapping[str, Mapping[Any, str]] = {
+        name: its
+        for name, its in meta.variable_value_labels.items()
+        if meta.variable_measure.get(name) != "scale"
+    }
+
+    def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
+        with _any_error(path):
+            given = {"usecols": list(wanted), "output_format": "dict"}
+            # Files of some kinds do not state their number of rows, and are read at once.
+            chunks = (
+                [reader(str(path), **given)]
+                if meta.number_rows is None
+                else package.read_file_in_chunks(reader, str(path), chunksize=ROWS, **given)
+            )
+            for columns, _ in chunks:
+                cells = (_labelled(columns[name], labels.get(name, {})) for name in wanted)
+                yield from zip(*cells, strict=True)
+
+    def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+        yield from _batches(rows(wanted), wanted, wanted, unreadable)
+
+    return Pieces(tuple(meta.column_names), str(path), batches)
+
+
+def _labelled(cells: Iterable[Any], labels: Mapping[Any, str]) -> Iterator[Any]:
+    for cell in cells:
+        yield None if cell == "" else labels.get(cell, cell)
+
+
+@contextlib.contextmanager
+def _any_error(path: Path) -> Iterator[None]:
+    """Turn whatever a package raises for a malformed file into a TableError."""
+    try:
+        yield
+    except TableError:
+        raise
+    except BaseException as error:
+        # A panic of code in Rust is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None

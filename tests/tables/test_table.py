@@ -747,7 +747,7 @@ def test_bad_files_are_named(tmp_path, name, content, message):
 def test_absent_files_are_named(tmp_path):
     with pytest.raises(TableError, match=r"There is no file .*absent\.csv"):
         read_arrow(tmp_path / "absent.csv")
-    with pytest.raises(TableError, match="it is a folder, not a file"):
+    with pytest.raises(TableError, match="has no files; name a folder"):
         read_arrow(tmp_path)
 
 

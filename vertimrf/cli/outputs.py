@@ -106,6 +106,9 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
         raise PlanError(f"Two results would be written to {twice[0]}; name different files.")
     if inputs := [path for path in read if path is not None and os.path.realpath(path) in files]:
         raise PlanError(f"{inputs[0]} is read and would be overwritten; name another file.")
+    for path in filter(None, read):
+        if within := [file for file in files if Path(os.path.realpath(path)) in Path(file).parents]:
+            raise PlanError(f"{path} is read, and {within[0]} would be a file of it; name another.")
 
 
 def check_room(path: str, rows: int | None, columns: int) -> None:

@@ -34,6 +34,7 @@ from ..sketches.encoder import Encoder
 from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
+from ..tables.parts import parts_of
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import name_of
 from ..tables.table import Columns, Encoded
@@ -328,17 +329,12 @@ def partitions(source: Any) -> list[Any]:
         TableError: the source has no partitions, or cannot have any.
     """
     if isinstance(source, str | os.PathLike):
-        folder = Path(source)
-        if not folder.is_dir():
+        parts = parts_of(Path(source))
+        if parts is None:
             raise TableError(
-                f"There is no folder {folder}; name a folder of files, each of them a partition of the table."
+                f"There is no folder {source}; name a folder of files, each of them a partition of the table."
             )
-        files: list[Any] = sorted(
-            path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"
-        )
-        if not files:
-            raise TableError(f"{folder} has no files; each is to be a partition of the table.")
-        return files
+        return [*parts]
     delayed = source.to_delayed() if hasattr(source, "to_delayed") else source
     if not isinstance(delayed, list | tuple | np.ndarray) or not all(
         hasattr(one, "__dask_graph__") for one in delayed

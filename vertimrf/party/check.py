@@ -90,6 +90,7 @@ def check_table(
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     attributes = schema.schema.part(party)
+    source = open_pieces(source, read)
     (pieces,) = with_derived([source], schema.schema, [a.name for a in attributes], read)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)

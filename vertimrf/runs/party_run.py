@@ -23,7 +23,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import MessageError, PlanError, RunError, TableError
+from ..errors import MessageError, PlanError, RunError
 from ..files.atomic import MAX_JSON, MAX_KEY, check_space, parse_json
 from ..files.canonical import canonical, same_fingerprint
 from ..keys import PrivateKey, called, check_name
@@ -136,18 +136,15 @@ class PartyRun(Run):
             MessageError: the name is not usable.
         """
         from ..party.check import check_ids
+        from ..tables.sources import located
 
         check_name(name)
-        path = Path(table).absolute()
-        if not path.exists():
-            raise TableError(f"There is no table {path}; name the party's file.")
-        if doubt := check_ids(path, id, read):
+        where = located(table)
+        if doubt := check_ids(where, id, read):
             LOG.warning("%s", doubt)
         if (place := folder_of(exchange)) is not None:
             check_apart(Path(folder), place)
-        settings = PartySettings(
-            name=name, table=str(path), id=id, exchange=exchange, **asdict(read)
-        )
+        settings = PartySettings(name=name, table=where, id=id, exchange=exchange, **asdict(read))
         if create(folder, {"role": "party"} | asdict(settings), name, {}):
             make_place(exchange)
         return cls(folder, options)
@@ -191,12 +188,12 @@ class PartyRun(Run):
 
         No cell decides it.
         """
-        try:
-            written = Path(self.settings.table).stat().st_mtime_ns
-        except (OSError, ValueError):
+        from ..tables.sources import written
+
+        if not (at := written(self.settings.table)):
             return ""
         read = {**asdict(self.settings), "exchange": None}
-        return canonical({"read": read, "written": written}).decode()
+        return canonical({"read": read, "written": at}).decode()
 
     def plan_of(self, fingerprint: str) -> Plan:
         """The plan that came, if it has the fingerprint that the other roles read out.

@@ -80,6 +80,10 @@ class Pieces:
         for batch in self.batches(columns, unreadable or self._refuse):
             arrays = [mended(column) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
+            if pending and not batch.schema.equals(pending[0].schema):
+                # Files of one table may have a column in several types.
+                yield pa.Table.from_batches(pending)
+                pending, room = [], most
             start = 0
             while start < batch.num_rows:
                 pending.append(batch.slice(start, room))
@@ -98,6 +102,13 @@ class Pieces:
     def whole(self, unreadable: Unreadable | None = lambda *_: None) -> pa.Table:
         """All rows and columns in memory; see :meth:`read`. By default, unreadable rows are left out."""
         pieces = list(self.read(unreadable=unreadable))
+        if any(not piece.schema.equals(pieces[0].schema) for piece in pieces):
+            try:
+                return pa.concat_tables(pieces, promote_options="permissive")
+            except pa.ArrowException as error:
+                raise TableError(
+                    f"{self.where} has a column in several types ({one_line(error)}); write its files alike."
+                ) from None
         return (
             pa.concat_tables(pieces)
             if pieces
@@ -148,7 +159,7 @@ def from_object(source: Any) -> pa.Table:
     except Exception as error:  # whatever a query's engine calls it
         raise _no_table(source, error) from None
     raise TableError(
-        f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
+        f"A {type(source).__name__} is not a table; pass a file, a folder, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
 
 
@@ -161,7 +172,14 @@ def _no_table(source: Any, error: Exception) -> TableError:
 
 
 def collected(source: Any) -> Any:
-    """A lazy frame of polars as a frame; any other object itself."""
+    """A lazy frame of polars as a frame, and an iterator of batches as a table; any other object
+    itself.
+    """
+    if isinstance(source, Iterator | pa.RecordBatchReader):
+        try:
+            return pa.concat_tables(map(pa.table, source), promote_options="permissive")
+        except Exception as error:  # whatever makes the batches raises
+            raise _no_table(source, error) from None
     if _package(source) != "polars" or type(source).__name__ != "LazyFrame":
         return source
     try:
@@ -176,6 +194,12 @@ Column = Callable[[], tuple[pa.Array, dict[int, str]]]
 
 def object_columns(source: Any) -> list[tuple[str, Column]]:
     """Columns of a data frame that may hold Python objects, with their names; none of other tables."""
+    if isinstance(source, Mapping):
+        if not source or len({*map(len, source.values())}) > 1:
+            raise TableError(
+                "The table is no dict of arrays of one length; give all columns as many rows."
+            )
+        return [(str(n), functools.partial(_listed_column, cells)) for n, cells in source.items()]
     package = _package(source)
     if package == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
         return [(s.name, functools.partial(_polars_column, s)) for s in source.iter_columns()]
@@ -200,6 +224,16 @@ def _polars_column(series: Any) -> tuple[pa.Array, dict[int, str]]:
     if str(series.dtype) == "Object":
         return from_objects(series.to_list())
     return series.to_arrow(), {}
+
+
+def _listed_column(cells: Any) -> tuple[pa.Array, dict[int, str]]:
+    """Cells in an array or a list."""
+    if isinstance(cells, pa.ChunkedArray):
+        return cells.combine_chunks(), {}
+    if getattr(getattr(cells, "dtype", None), "kind", "O") != "O":
+        with contextlib.suppress(*UNFIT):
+            return pa.array(cells, from_pandas=True), {}
+    return (cells, {}) if isinstance(cells, pa.Array) else from_objects(cells)
 
 
 def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:

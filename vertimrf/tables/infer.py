@@ -22,6 +22,7 @@ from .csv_file import csv_delimiter, csv_head
 from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes
 from .offers import offers
+from .parts import parts_of
 from .read_options import DEFAULT, ReadOptions
 from .sources import CSV, Source, format_of, read_arrow, reading, several
 from .table import without_column
@@ -193,7 +194,12 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
 
 def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
-    if not isinstance(source, str | os.PathLike) or format_of(path := Path(source)) is not CSV:
+    if not isinstance(source, str | os.PathLike):
+        return read
+    path = Path(source)
+    if (parts := parts_of(path)) is not None:
+        path = parts[0].path
+    if format_of(path) is not CSV:
         return read
     with reading(path):
         encoding = encoding_of(csv_head(path))

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from ..errors import MessageError, TableError
 from ..files.atomic import MAX_KEY, open_regular, read_bytes
-from ..files.canonical import json_of
+from ..files.canonical import json_digest, json_of
 from ..privacy.standing import UNSTATED, Standing
 from . import arrow
 from .arrow import (
@@ -36,6 +36,7 @@ from .arrow import (
 from .csv_file import MARK, compression, csv_batches, csv_names, unpacked
 from .dropped import Unreadable
 from .objects import of_one_type
+from .parts import Part, parts_of, together, with_keys
 from .read_options import DEFAULT, ReadOptions
 from .values import archive, json_lines, statistics, workbook
 
@@ -52,9 +53,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     """Read a table.
 
     Args:
-        source: path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, distinguished
-            by content; or a pandas or polars frame (also lazy), a DuckDB relation, an Arrow table
-            or record batch, or any object with ``__arrow_c_stream__`` or ``__dataframe__``.
+        source: path of a file of :data:`FORMATS`, distinguished by content; a folder of such files,
+            or a pattern that names them (:mod:`vertimrf.tables.parts`); or a pandas or polars frame
+            (also lazy), a DuckDB relation, a dataset of pyarrow, an Arrow table or record batch, an
+            iterator of batches, arrays by name, or any object with ``__arrow_c_stream__`` or
+            ``__dataframe__``.
         read: format of a CSV file.
 
     Returns:
@@ -64,7 +67,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     Raises:
         TableError: the file is missing, or the source is not a table.
     """
-    if isinstance(source, str | os.PathLike | Pieces):
+    if isinstance(source, str | os.PathLike | Pieces | Part | Mapping) or _is_dataset(source):
         table = open_pieces(source, read).whole(None)
         for i, column in enumerate(table.columns):
             if pa.types.is_union(column.type):
@@ -76,15 +79,40 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
 
 
 def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
-    """Tables as a list, of one table or of several."""
-    return sources if isinstance(sources, list | tuple) else [sources]
+    """Tables as a list, of one table or of several. What can be read only once is read now."""
+    return [
+        collected(source) if isinstance(source, Iterator | pa.RecordBatchReader) else source
+        for source in (sources if isinstance(sources, list | tuple) else [sources])
+    ]
 
 
 def name_of(source: Source, default: str = "The table") -> str:
     """The name of a table in errors: its path, or the default for an object in memory."""
     if isinstance(source, Pieces):
         return source.where
-    return str(source) if isinstance(source, str | os.PathLike) else default
+    return str(source) if isinstance(source, str | os.PathLike | Part) else default
+
+
+def located(source: str | os.PathLike[str]) -> str:
+    """Where a table lies, wherever a command runs: the absolute path of a file, folder or pattern.
+
+    Raises:
+        TableError: there is none.
+    """
+    path = Path(source).absolute()
+    if parts_of(path) is None and not path.exists():
+        raise TableError(f"There is no table {path}; name the party's file.")
+    return str(path)
+
+
+def written(source: str) -> int | str:
+    """When the files of a table were written; empty if there is no table. No cell decides it."""
+    try:
+        parts = parts_of(Path(source)) or [Part(Path(source))]
+        times = {str(part): part.path.stat().st_mtime_ns for part in parts}
+    except (OSError, ValueError, TableError):
+        return ""
+    return times.get(source) or json_digest(times).hex()
 
 
 def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
@@ -97,7 +125,9 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     """
     if isinstance(source, Pieces):
         return source
-    if not isinstance(source, str | os.PathLike):
+    if _is_dataset(source):
+        return _dataset(source)
+    if not isinstance(source, Part | str | os.PathLike):
         source = collected(source)
         if columns := object_columns(source):
             names = [name for name, _ in columns]
@@ -110,13 +140,39 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
             "The table",
             lambda columns, _: iter(table.select(list(columns)).to_batches(arrow.PIECE_ROWS)),
         )
-    path = Path(source)
+    if not isinstance(source, Part) and (parts := parts_of(Path(source))) is not None:
+        return together([open_pieces(part, read) for part in parts], str(source))
+    path = source.path if isinstance(source, Part) else Path(source)
     format = format_of(path)
     with reading(path):
         pieces = format.open(path, read)
     check_names(pieces.names, str(path))
-    batches = functools.partial(_batches, path, pieces.batches)
-    return replace(pieces, batches=batches)
+    pieces = replace(pieces, batches=functools.partial(_batches, path, pieces.batches))
+    return with_keys(pieces, source) if isinstance(source, Part) else pieces
+
+
+def _is_dataset(source: Source) -> bool:
+    """Whether this is a dataset of pyarrow, whose module takes a second to load."""
+    return hasattr(source, "scanner") and type(source).__module__ == "pyarrow._dataset"
+
+
+def _dataset(source: Any) -> Pieces:
+    """A dataset of pyarrow, fragment by fragment, without reading ahead."""
+
+    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from source.to_batches(
+                columns=list(columns),
+                batch_size=arrow.PIECE_ROWS // 4,
+                batch_readahead=0,
+                fragment_readahead=0,
+                use_threads=False,
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"The dataset cannot be read ({one_line(error)}).") from None
+
+    check_names(source.schema.names, "The dataset")
+    return Pieces(tuple(source.schema.names), "The dataset", batches)
 
 
 def _batches(
@@ -127,16 +183,18 @@ def _batches(
 
 
 def _parquet(path: Path, read: ReadOptions) -> Pieces:
+    # A dictionary that is not asked for is made by a cast, which refuses bytes that are no text.
+    # Reading ahead would load whole row groups, which may be the whole file.
+    schema = pa.parquet.read_schema(path)
+    asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+
     def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
-        # A dictionary that is not asked for is made by a cast, which refuses bytes that are no
-        # text. Reading ahead would load whole row groups, which may be the whole file.
-        asked = [f.name for f in pa.parquet.read_schema(path) if pa.types.is_dictionary(f.type)]
         with pa.parquet.ParquetFile(
             path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
         ) as file:
             yield from file.iter_batches(batch_size=arrow.PIECE_ROWS // 4, columns=list(columns))
 
-    return Pieces(tuple(pa.parquet.read_schema(path).names), str(path), batches)
+    return Pieces(tuple(schema.names), str(path), batches)
 
 
 def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
@@ -168,16 +226,16 @@ def _arrow_stream(path: Path, read: ReadOptions) -> Pieces:
 
 
 def _orc(path: Path, read: ReadOptions) -> Pieces:
+    from pyarrow.orc import ORCFile
+
     def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+        file = ORCFile(str(path))
         for i in range(file.nstripes):
             batch = file.read_stripe(i, columns=list(columns)).select(list(columns))
             check_sound(batch)
             yield batch
 
-    from pyarrow.orc import ORCFile
-
-    file = ORCFile(str(path))
-    return Pieces(tuple(file.schema.names), str(path), batches)
+    return Pieces(tuple(ORCFile(str(path)).schema.names), str(path), batches)
 
 
 def _csv(path: Path, read: ReadOptions) -> Pieces:
@@ -396,6 +454,8 @@ def read_standing(source: Source) -> Standing:
         if not isinstance(source, str | os.PathLike):
             return _stated(source.schema) if isinstance(source, pa.Table) else UNSTATED
         path = Path(source)
+        if parts_of(path) is not None:
+            return UNSTATED
         format = format_of(path)
         if format.packed:
             beside = json_of(

@@ -155,6 +155,7 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
 
     def rows() -> Iterator[list[Any]]:
         with _any_error(path):
+            book = calamine.CalamineWorkbook.from_path(str(path))
             for row in book.get_sheet_by_name(sheets[0]).iter_rows():
                 yield [None if cell == "" else cell for cell in row]
 

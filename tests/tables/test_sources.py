@@ -18,8 +18,8 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 from commands import good, refused
-from vertimrf.plan.attribute import Attribute
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import TableError
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.ids import IdKeys

@@ -404,9 +404,9 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
         (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
     ],
 )
-def test_numbers_as_people_write_them(cells, format, numbers):
-    frame = pd.DataFrame({"x": cells * 5})
-    draft = vertimrf.draft_schema(frame)
+def test_numbers_as_people_write_them(tmp_path, cells, format, numbers):
+    pd.DataFrame({"x": cells * 5}).to_csv(tmp_path / "p.csv", index=False)
+    draft = vertimrf.draft_schema(tmp_path / "p.csv")
     (attribute,) = draft.schema.attributes
     assert attribute.format == format
     assert (attribute.edges[0], max(numbers)) == (
@@ -853,10 +853,11 @@ def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
             vertimrf.OpenSchema.from_json({"METADATA_SPEC_VERSION": "V1", **wrong})
 
 
-def test_values_that_differ_by_case_or_spaces_alone_count_as_one_unless_both_are_listed():
+def test_values_that_differ_by_case_or_spaces_alone_count_as_one_unless_both_are_listed(tmp_path):
     smoker = ["Y"] * 700 + ["y"] * 300 + [" y "] * 100 + ["n "] * 900 + ["N"] * 50 + ["NA"] * 9
     frame = pd.DataFrame({"smoker": smoker})
-    draft = vertimrf.draft_schema(frame)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    draft = vertimrf.draft_schema(tmp_path / "p.csv")
     assert draft.schema.attributes[0].values == ("Y", "n ")
     assert "count as one; list both if they are two" in str(draft.flags[0])
     made = Synthesizer(draft.schema).fit(frame, epsilon=5.0).sample(2000, seed=0).to_pandas()

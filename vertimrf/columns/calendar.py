@@ -8,8 +8,9 @@ midnight.
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -26,6 +27,18 @@ def calendar_of(value: Any) -> Calendar | None:
     if isinstance(value, datetime):
         return "timestamp"
     return "date" if isinstance(value, date) else "time" if isinstance(value, time) else None
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone with an IANA name, or with an offset from UTC, such as +02:00.
+
+    Raises:
+        Exception: there is none; that of :class:`ZoneInfo`.
+    """
+    if offset := re.fullmatch(r"([-+])(\d\d):([0-5]\d)", name):
+        sign, hours, minutes = offset.groups()
+        return timezone(int(f"{sign}1") * timedelta(hours=int(hours), minutes=int(minutes)))
+    return ZoneInfo(name)
 
 
 def to_number(
@@ -64,7 +77,7 @@ def to_number(
         if moment.tzinfo is not None:
             raise ValueError(f"{value!r} has an offset")
         return (moment - EPOCH) / timedelta(seconds=1)
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(timezone))
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone_of(timezone))
     return (aware - EPOCH.replace(tzinfo=UTC)) / timedelta(seconds=1)
 
 
@@ -92,7 +105,7 @@ def to_text(calendar: Calendar, number: float, timezone: str | None = None) -> s
         return (EPOCH + timedelta(seconds=number)).isoformat(sep=" ")
     return (
         (EPOCH.replace(tzinfo=UTC) + timedelta(seconds=number))
-        .astimezone(ZoneInfo(timezone))
+        .astimezone(zone_of(timezone))
         .isoformat(sep=" ")
     )
 

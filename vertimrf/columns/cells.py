@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import SchemaError, TableError
 from .calendar import EPOCH, Calendar, to_number
+from .cell_types import plain_cells
 from .column import MISSING_TEXT, Value, folded, parse
 from .formats import plain_numbers
 
@@ -72,7 +73,13 @@ def by_type(
 
 def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column whose cells are values themselves, not places in a dictionary."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        return column
+    if pa.types.is_string_view(kind.value_type):
+        # Arrow cannot take such texts by their places.
+        column = column.cast(pa.dictionary(kind.index_type, pa.large_string()))
+    return column.cast(column.type.value_type)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -122,8 +129,8 @@ def canonical(value: Any, sample: Value) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     text = str(value)
-    if isinstance(sample, float) and isinstance(value, Decimal):
-        return canonical(float(value), sample)
+    if isinstance(sample, int | float) and isinstance(value, Decimal) and value.is_finite():
+        return canonical(int(value) if value == int(value) else float(value), sample)
     if isinstance(value, str) and not isinstance(sample, str):
         if isinstance(sample, bool):
             return text.lower()
@@ -165,6 +172,8 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
             column = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
     try:
         whole = written_out(column) if column.num_chunks > 1 else column
+        if pa.types.is_decimal(whole.type) and whole.type.bit_width < 128:
+            whole = whole.cast(pa.decimal128(38, whole.type.scale))
         if not pa.types.is_dictionary(whole.type):
             whole = whole.dictionary_encode()
     except pa.ArrowException:
@@ -173,7 +182,7 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
         ) from None
     chunk = whole.combine_chunks()
     indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return chunk.dictionary, np.array(indices)
+    return plain_cells(pa.chunked_array([chunk.dictionary])).combine_chunks(), np.array(indices)
 
 
 def listed_encoder(values: Sequence[Value], other: Value | None, where: str) -> Encode:
@@ -251,6 +260,10 @@ def column_numbers(
         if is_text(cells.type):
             return read_texts(cells.cast(pa.large_string()), mark)
         try:
+            cells = plain_cells(cells)
+            if pa.types.is_decimal(cells.type):
+                # Arrow's own conversion is off by the last bit.
+                cells = cells.cast(pa.string())
             numbers = cells.cast(pa.float64(), safe=False).combine_chunks()
         except pa.ArrowException:
             raise SchemaError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import SchemaError
+from .cell_types import check_number_type
 from .column import Attribute, Value, no_domain
 from .listed import codes_among, nearest_of
 
@@ -38,6 +39,9 @@ class Coded(Attribute):
             raise SchemaError(
                 f"{where} has {self.codes!r} codes; it needs a whole number of at least 1."
             )
+
+    def _check_type(self, where: str) -> None:
+        check_number_type(where, self.type, 0, self.codes - 1, True, 0)
 
     @property
     def _domain(self) -> str:
@@ -100,9 +104,10 @@ class Coded(Attribute):
 
     def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
         """See :class:`Attribute`."""
+        from .cell_types import typed_numbers
         from .cells import present_codes
 
-        return present_codes(codes, self.present)
+        return typed_numbers(present_codes(codes, self.present), self.type)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""

@@ -41,7 +41,7 @@ DRAFTED = "data"
 # Keys of a schema file, in the order in which they are written.
 KEYS = (
     *("name", "values", "codes", "edges", "integral", "clamp", "missing", "other", "ordered"),
-    *("resolution", "offset", "grid", "points", "calendar", "timezone", "format", "source"),
+    *("resolution", "offset", "grid", "points", "calendar", "timezone", "format", "type", "source"),
 )
 # Limits of a condition by their names.
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
@@ -58,6 +58,8 @@ class Attribute(ABC):
         name: column name.
         missing: missing values are a category, instead of being an error.
         source: where the domain is from, such as "codebook"; "data" if it was drafted.
+        type: type of the cells in written tables (:mod:`vertimrf.columns.cell_types`); None for the
+            usual one.
         kind: name of the kind, for sentences.
         noun: what a code stands for, for sentences.
         holds_numbers: whether values are numbers, dates or times.
@@ -70,6 +72,7 @@ class Attribute(ABC):
     name: str
     missing: bool = field(default=False, kw_only=True)
     source: str | None = field(default=None, compare=False, kw_only=True)
+    type: str | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str]
     noun: ClassVar[str] = "value"
@@ -77,6 +80,8 @@ class Attribute(ABC):
     def __post_init__(self) -> None:
         check_name(self.name)
         self._check(f"Attribute {self.name!r}")
+        if self.type is not None:
+            self._check_type(f"Attribute {self.name!r}")
         if self.size > MAX_SIZE:
             raise SchemaError(
                 f"Attribute {self.name!r} has {self.size:,} codes; at most {MAX_SIZE:,} are possible, use wider bins or 'other'."
@@ -88,6 +93,10 @@ class Attribute(ABC):
     @abstractmethod
     def _check(self, where: str) -> None:
         """Check the domain; ``where`` begins the sentence of an error."""
+
+    @abstractmethod
+    def _check_type(self, where: str) -> None:
+        """Check that the values can have the type; ``where`` begins the sentence of an error."""
 
     @property
     @abstractmethod
@@ -113,6 +122,11 @@ class Attribute(ABC):
     def holds_numbers(self) -> bool:
         """Whether values are numbers, dates or times."""
         return True
+
+    @property
+    def origin(self) -> int:
+        """A whole number that is added to the numbers of values beyond 2**53."""
+        return 0
 
     @property
     def format(self) -> str | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from ..arrays import Flags, Floats
 from ..errors import SchemaError
-from .calendar import CALENDARS, Calendar, to_number, to_text
+from .calendar import CALENDARS, Calendar, to_number, to_text, zone_of
+from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
 from .column import Attribute, Value
 from .numbers import Numbers
 
@@ -32,8 +33,8 @@ class Dates(Numbers):
 
     Attributes:
         calendar: "date", "time" or "timestamp".
-        timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna"; None for local
-            time.
+        timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna", or their offset,
+            such as "+02:00"; None for local time.
         format: how texts are written, in the codes of ``datetime.strptime``, such as "%d/%m/%Y";
             None for ISO 8601.
     """
@@ -65,6 +66,20 @@ class Dates(Numbers):
             raise SchemaError(
                 f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
             )
+
+    def _check_type(self, where: str) -> None:
+        known = (*MOMENTS[self.calendar], TEXT, *(WHOLE if self.format else ()))
+        if self.type not in known:
+            raise unknown_type(where, self.type, known)
+
+    @property
+    def _is_written(self) -> bool:
+        """Whether cells are texts or numbers, in the format."""
+        return self.type == TEXT or self.type in WHOLE
+
+    def as_written(self) -> Attribute:
+        """See :class:`Attribute`."""
+        return self if self._is_written else super().as_written()
 
     def _check_range(self, where: str) -> None:
         every = (*self.edges, *self.points, *self.grid)
@@ -124,19 +139,37 @@ class Dates(Numbers):
         """See :class:`Attribute`."""
         from .cells import column_instants
 
-        return column_instants(column, where, self.calendar, self.timezone, self.format)
+        numbers, missing = column_instants(column, where, self.calendar, self.timezone, self.format)
+        # Parts of a second are cut.
+        return (numbers if self.calendar == "date" else np.floor(numbers)), missing
 
     def typed(self, numbers: Floats) -> pa.Array:
         """See :class:`Attribute`."""
         import pyarrow as pa
 
         missing = np.isnan(numbers)
+        if self._is_written:
+            distinct, places = np.unique(numbers[~missing], return_inverse=True)
+            cells = np.full(len(numbers), -1)
+            cells[~missing] = places
+            texts = pa.array([self._as_text(number) for number in distinct.tolist()], pa.string())
+            texts = texts.take(pa.array(cells, mask=missing))
+            return texts if self.type == TEXT else texts.cast(pa.type_for_alias(self.type))
         whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
         if self.calendar == "timestamp":
-            return whole.cast(pa.timestamp("s", tz=self.timezone))
-        return whole.cast(pa.int32()).cast(
-            pa.date32() if self.calendar == "date" else pa.time32("s")
-        )
+            whole = whole.cast(pa.timestamp("s", tz=self.timezone))
+            unit = self.type and self.type[len("timestamp[") : -1]
+            return whole.cast(pa.timestamp(unit, tz=self.timezone)) if unit else whole
+        usual = pa.date32() if self.calendar == "date" else pa.time32("s")
+        return whole.cast(pa.int32()).cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
+
+    def _as_text(self, number: float) -> str:
+        """A date or time as its cell has it."""
+        text = to_text(self.calendar, number, self.timezone)
+        if self.format is None:
+            return text
+        moment = time if self.calendar == "time" else datetime
+        return moment.fromisoformat(text).strftime(self.format)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""
@@ -158,10 +191,10 @@ def check_zone(name: str, timezone: Any) -> None:
         SchemaError: there is no such zone.
     """
     try:
-        ZoneInfo(timezone)
+        zone_of(timezone)
     except (KeyError, ValueError, OSError, TypeError, AttributeError):
         raise SchemaError(
-            f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna'."
+            f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna', or an offset as '+02:00'."
         ) from None
 
 

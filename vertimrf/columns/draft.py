@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
@@ -15,11 +17,15 @@ import pyarrow as pa
 from ..arrays import Floats, Integers
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
-from .cells import is_missing
-from .column import Attribute, Value, folded
+from .cell_types import DICTIONARY, TEXT, plain_cells, type_name
+from .cells import cell_values, is_missing, is_text, written_out
+from .column import Attribute, folded
 from .dates import Dates
 from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
+from .large import EXACT
+from .listed import Listed
 from .numbers import Numbers, listed_numbers
+from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
@@ -32,8 +38,11 @@ UNIQUE = 0.5
 # Whole numbers name records if there are more than this part of the records, and they have more
 # than LONG_NUMBER digits, or are more than COUNTED and leave few gaps.
 UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
+# A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
+OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
     "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
@@ -41,6 +50,27 @@ ISO = {
         r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
     ),
 }
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a column has.
+
+    Attributes:
+        values: records by value, as Python has it.
+        absent: records by text that counts as missing.
+        missing: whether some cells are missing.
+        infinite: number of infinite values.
+        declared: the values that the column may have, in their order; empty if it does not say.
+        ordered: whether that order has a meaning.
+    """
+
+    values: dict[Any, int]
+    absent: dict[str, int]
+    missing: bool
+    infinite: int
+    declared: tuple[Any, ...] = ()
+    ordered: bool = False
 
 
 class Excluded(Exception):
@@ -52,11 +82,71 @@ def draft_attribute(
     column: pa.ChunkedArray,
     flag: Callable[[str, str], None],
     dates: DateOrder | None = None,
+    typed: bool = False,
 ) -> Attribute:
-    """Draft an attribute from a column; ``flag`` receives each problem and its solution."""
+    """Draft an attribute from a column; ``flag`` receives each problem and its solution.
+
+    Args:
+        name: name of the column.
+        column: its cells.
+        flag: called with a problem, and what the draft does about it.
+        dates: which of day and month comes first, where dates leave it open.
+        typed: whether the type of the column was chosen, so that texts are texts. Those of a CSV
+            file may be numbers or dates, or stand for a missing value.
+
+    Raises:
+        Excluded: the column has no domain.
+    """
     if not name:
         raise Excluded("has no name")
-    counts, missing, infinite = counted(column)
+    found = counted(column, typed)
+    if found.declared:
+        attribute = declared_values(name, found, flag)
+    else:
+        attribute = _drafted(name, column, found, flag, dates, typed)
+    if found.absent and not attribute.holds_numbers:
+        absent, often = max(found.absent.items(), key=lambda pair: pair[1])
+        codes = all(CODE.fullmatch(str(value)) for value in found.values)
+        records = sum(found.values.values()) + sum(found.absent.values())
+        if often >= OFTEN * records or (codes and CODE.fullmatch(absent)):
+            flag(
+                f"has the text {absent!r} in {often:,} of {records:,} cells",
+                "taken for a missing value; if it is a value, list it among the values",
+            )
+    return _with_type(attribute, column.type, typed, flag)
+
+
+def _with_type(
+    attribute: Attribute, kind: pa.DataType, typed: bool, flag: Callable[[str, str], None]
+) -> Attribute:
+    """The attribute, with the type of its column as far as it is not the usual one."""
+    if attribute.type is not None:
+        return attribute
+    type = type_name(kind)
+    if type == DICTIONARY and not isinstance(attribute, Listed):
+        type = type_name(kind.value_type)
+    if isinstance(attribute, Dates) and pa.types.is_integer(kind):
+        # Numbers such as 20190131.
+        type = str(kind)
+    if type is None or not typed:
+        return attribute
+    try:
+        return replace(attribute, type=type)
+    except SchemaError:
+        flag(f"has cells of the type {type}", "synthetic ones have a wider type")
+        return attribute
+
+
+def _drafted(
+    name: str,
+    column: pa.ChunkedArray,
+    found: Counted,
+    flag: Callable[[str, str], None],
+    dates: DateOrder | None,
+    typed: bool,
+) -> Attribute:
+    """See :func:`draft_attribute`."""
+    counts, missing, infinite = found.values, found.missing, found.infinite
     if not counts:
         raise Excluded("has no values at all" if not infinite else "has no finite values")
     if infinite:
@@ -65,12 +155,17 @@ def draft_attribute(
         flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
-    format, instants = None, as_instants(counts, column.type)
     texts = all(isinstance(value, str) for value in counts)
+    chosen = typed and texts
+    if chosen and len(counts) <= LISTED_TEXTS:
+        return drafted_text(name, counts, missing, flag)
+    format, instants = None, as_instants(counts, column.type, flag)
     if instants is None and texts:
         try:
             written = dates_written(counts, dates)
         except SchemaError as error:
+            if chosen:
+                return drafted_text(name, counts, missing, flag)
             raise Excluded(f"{error}: say --dates day-first or month-first") from None
         if written is not None:
             format, instants = written[0], (written[1], None, written[2])
@@ -80,7 +175,13 @@ def draft_attribute(
                 f"so it is read{years}; correct the format if it is another",
             )
     if instants is not None:
-        return drafted_instants(name, *instants, missing, format)
+        attribute = drafted_instants(name, *instants, missing, format)
+        if not chosen:
+            return attribute
+        if instants[1] is None:
+            return replace(attribute, type=TEXT, format=format or iso_format(instants[0], counts))
+    if chosen:
+        return drafted_text(name, counts, missing, flag)
     numbers = as_numbers(counts.items())
     if numbers is None and texts and (marked := as_written(counts)) is not None:
         format, example, numbers = marked
@@ -99,25 +200,66 @@ def draft_attribute(
     return drafted_text(name, counts, missing, flag)
 
 
-def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
-    """Number of records by value, whether some are missing, and the number of infinite values."""
+def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
+    """What a column has; ``typed`` as for :func:`draft_attribute`.
+
+    Raises:
+        Excluded: its cells are no categories.
+    """
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    no_values = Excluded(f"holds {kind} cells, which are no categories")
+    declared: tuple[Any, ...] = ()
     try:
-        pairs = column.value_counts().to_pylist()
+        if pa.types.is_dictionary(column.type) and column.num_chunks:
+            column = column.unify_dictionaries()
+            declared = tuple(cell_values(column.chunk(0).dictionary))
+        pairs = plain_cells(written_out(column)).value_counts()
+        values, counts = cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
     except (NotImplementedError, pa.ArrowException):
-        raise Excluded(f"holds {column.type} cells, which are no categories") from None
-    counts: dict[Any, int] = {}
+        raise no_values from None
+    if not all(isinstance(v, SCALARS) or v is None for v in (*values, *declared)):
+        raise no_values
+    found: dict[Any, int] = {}
+    absent: dict[str, int] = {}
     missing, infinite = False, 0
-    for pair in pairs:
-        value = pair["values"]
-        if is_missing(value):
+    for value, count in zip(values, counts, strict=True):
+        text = isinstance(value, str)
+        if value is None or value != value or (not typed and is_missing(value)):
             missing = True
-        elif (isinstance(value, float) and math.isinf(value)) or (
-            isinstance(value, str) and INFINITE.fullmatch(value)
+            if value and text:
+                absent[value] = count
+        elif (isinstance(value, float | Decimal) and math.isinf(value)) or (
+            text and not typed and INFINITE.fullmatch(value)
         ):
-            infinite += pair["counts"]
+            infinite += count
         else:
-            counts[value] = counts.get(value, 0) + pair["counts"]
-    return counts, missing, infinite
+            found[value] = found.get(value, 0) + count
+    ordered = getattr(column.type, "ordered", False)
+    declared = tuple(value for value in declared if value is not None and value == value)
+    few = typed and 0 < len(declared) <= LISTED_TEXTS and not infinite
+    if not few or not (ordered or is_text(kind)):
+        declared = ()
+    return Counted(found, absent, missing, infinite, declared, ordered)
+
+
+def declared_values(name: str, found: Counted, flag: Callable[[str, str], None]) -> Attribute:
+    """A categorical attribute of the values that a column may have."""
+    try:
+        if found.ordered:
+            return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
+    except SchemaError:
+        # Dates, perhaps.
+        pass
+    counts = dict.fromkeys(found.declared, 0) | found.values
+    return drafted_text(name, counts, found.missing, flag)
+
+
+def iso_format(calendar: Calendar, texts: Iterable[str]) -> str:
+    """The format of dates and times as ISO 8601 writes them, as the texts have it."""
+    parts = {"date": "%Y-%m-%d", "time": "%H:%M:%S"}
+    if calendar != "timestamp":
+        return parts[calendar]
+    return f"{parts['date']}{next(iter(texts))[10]}{parts['time']}"
 
 
 def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
@@ -133,6 +275,10 @@ def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
         number = float(value)
         if not math.isfinite(number):
             return None
+        if abs(number) >= EXACT and not isinstance(value, float):
+            # Double precision tells such whole numbers not apart.
+            with suppress(ValueError):
+                number = int(value) if int(value) == Decimal(value) else number
         numbers[number] = numbers.get(number, 0) + count
     return numbers
 
@@ -158,13 +304,13 @@ def identify(numbers: Mapping[float, int]) -> bool:
     if len(numbers) <= max(LISTED, UNIQUE_NUMBERS * records):
         return False
     low, high = min(numbers), max(numbers)
-    whole = all(number.is_integer() for number in numbers)
+    whole = all(number % 1 == 0 for number in numbers)
     counting = len(numbers) > COUNTED and high - low < 1.5 * len(numbers)
     return whole and (counting or low >= 10**LONG_NUMBER)
 
 
 def as_instants(
-    counts: Mapping[Any, int], kind: pa.DataType
+    counts: Mapping[Any, int], kind: pa.DataType, flag: Callable[[str, str], None]
 ) -> tuple[Calendar, str | None, dict[float, int]] | None:
     """The kind of calendar, the time zone, and the counts by date or time as a number.
 
@@ -178,10 +324,8 @@ def as_instants(
         every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
         if (calendar := next(every, None)) is None:
             return None
-        if calendar == "timestamp" and any(
-            re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts
-        ):
-            zone = "UTC"
+        if calendar == "timestamp":
+            zone = _offset(counts, flag)
     moments: dict[float, int] = {}
     for value, count in counts.items():
         try:
@@ -192,6 +336,24 @@ def as_instants(
     return calendar, zone, moments
 
 
+def _offset(texts: Iterable[str], flag: Callable[[str, str], None]) -> str | None:
+    """The time zone of texts of timestamps: their offset, or UTC if they have several."""
+    found = {
+        match[0].replace("Z", "+00:00")
+        for text in texts
+        if (match := re.search(r"(Z|[-+]\d{2}:?\d{2})$", text[11:]))
+    }
+    offsets = sorted({offset[:3] + ":" + offset[-2:] for offset in found})
+    if len(offsets) > 1:
+        flag(
+            f"has times with the offsets {offsets[0]} and {offsets[-1]}",
+            "synthetic ones are in UTC; give the name of the zone as timezone for another",
+        )
+    if not offsets:
+        return None
+    return "UTC" if len(offsets) > 1 or offsets[0] == "+00:00" else offsets[0]
+
+
 def drafted_instants(
     name: str,
     calendar: Calendar,
@@ -199,11 +361,11 @@ def drafted_instants(
     moments: Mapping[float, int],
     missing: bool,
     format: str | None,
-) -> Attribute:
+) -> Dates:
     """Dates or times, in bins or listed."""
     values, counts = _sorted(moments)
     day = {"date": 1, "timestamp": DAY, "time": 0}[calendar]
-    parts = _domain(recognise(values, counts, day=day), values)
+    parts = _domain(recognise(values, counts, day=day))
     if parts.pop("integral", False):
         parts["resolution"] = 1
     if parts.get("resolution") == 1:
@@ -220,12 +382,10 @@ def drafted_numbers(
     flag: Callable[[str, str], None],
 ) -> Attribute:
     """A numeric attribute, or a categorical one if there are few numbers."""
+    if len(numbers) <= LISTED and format is None and not clamp:
+        return _listed(name, numbers, missing)
     values, counts = _sorted(numbers)
     shape = recognise(values, counts, clamp=clamp)
-    if shape.listed and format is None:
-        whole = all(map(float.is_integer, values.tolist()))
-        listed: list[Value] = [int(value) if whole else value for value in values.tolist()]
-        return Attribute.categorical(name, listed, missing=missing, ordered=True)
     if (
         format is None
         and not clamp
@@ -240,7 +400,27 @@ def drafted_numbers(
         )
     if shape.clamp and not clamp:
         flag("has values that are far beyond all others", "each is replaced by the nearest bound")
-    return Numbers(name, missing=missing, format=format, **_domain(shape, values))
+    if values.dtype.kind == "i":
+        if (parts := _large(shape)) is not None:
+            return read_attribute({"name": name, "missing": missing, "format": format, **parts})
+        if shape.grid and not shape.clamp:
+            return _listed(name, shape.grid, missing)
+        values, places = np.unique(values.astype(float), return_inverse=True)
+        shape = recognise(values, np.bincount(places, counts).astype(np.int64), clamp=clamp)
+        flag(
+            "has whole numbers beyond 2**53 that lie far apart",
+            "only their first 15 digits are kept; list the values, or leave it out",
+        )
+    return Numbers(name, missing=missing, format=format, **_domain(shape))
+
+
+def _listed(name: str, numbers: Iterable[float], missing: bool) -> Attribute:
+    """A categorical attribute of numbers, which have no decimals if they are whole."""
+    whole = all(number % 1 == 0 for number in numbers)
+    listed = tuple(int(number) if whole else number for number in sorted(numbers))
+    # No other type holds numbers so large.
+    type = "uint64" if listed[-1] >= 1 << 63 else None
+    return Listed(name, listed, missing=missing, ordered=True, type=type)
 
 
 def _written_numbers(
@@ -267,13 +447,32 @@ def _written_numbers(
     return attribute
 
 
-def _sorted(numbers: Mapping[float, int]) -> tuple[Floats, Integers]:
-    """Values, increasing, and the records of each."""
-    values = np.array(sorted(numbers), float)
-    return values, np.array([numbers[value] for value in values.tolist()], np.int64)
+def _large(shape: Shape) -> dict[str, Any] | None:
+    """The keys of an attribute with whole numbers beyond 2**53; None if they lie too far apart."""
+    cells = (*shape.edges, *shape.points, *shape.grid)
+    if max(cells) - min(cells) >= EXACT - 1:
+        return None
+    parts: dict[str, Any] = {"clamp": shape.clamp or shape.strays > 0}
+    if shape.edges:
+        parts |= {"edges": shape.edges, "points": shape.points}
+    if shape.grid or not shape.edges:
+        return parts | {"grid": shape.grid or shape.points}
+    if shape.step <= 1:
+        return parts | {"integral": True}
+    return parts | {"resolution": int(shape.step), "offset": int(shape.offset)}
 
 
-def _domain(shape: Shape, values: Floats) -> dict[str, Any]:
+def _sorted(numbers: Mapping[float, int]) -> tuple[Floats | Integers, Integers]:
+    """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
+    ordered = sorted(numbers)
+    counts = np.array([numbers[value] for value in ordered], np.int64)
+    exact = any(isinstance(value, int) for value in ordered)
+    if exact and all(value % 1 == 0 and abs(value) < 2**63 for value in ordered):
+        return np.array([*map(int, ordered)], np.int64), counts
+    return np.array(ordered, float), counts
+
+
+def _domain(shape: Shape) -> dict[str, Any]:
     """The parts of an attribute whose numbers have a shape."""
     grid = tuple(map(float, shape.grid or (() if shape.edges else shape.points)))
     parts: dict[str, Any] = {"clamp": shape.clamp or shape.strays > 0}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import SchemaError
+from .cell_types import DICTIONARY, check_number_type, unknown_type
 from .column import MAX_SIZE, Attribute, Value, is_text, no_domain, parse
 from .numbers import MAX_DECIMALS
 from .partition import decimals
@@ -51,7 +52,10 @@ class Listed(Attribute):
             raise SchemaError(
                 f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
             )
-        if any(isinstance(value, int) and abs(value) >= 1 << 63 for value in (*values, self.other)):
+        bits = 64 if self.type == "uint64" else 63
+        if any(
+            isinstance(value, int) and abs(value) >= 1 << bits for value in (*values, self.other)
+        ):
             raise SchemaError(
                 f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text."
             )
@@ -71,6 +75,15 @@ class Listed(Attribute):
         if len(set(values)) < len(values):
             twice = next(value for i, value in enumerate(values) if value in values[:i])
             raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
+
+    def _check_type(self, where: str) -> None:
+        if self.type == DICTIONARY:
+            return
+        if not self.holds_numbers:
+            raise unknown_type(where, self.type, (DICTIONARY,))
+        numbers = [number for number in self.values if not isinstance(number, str)]
+        whole = all(number % 1 == 0 for number in numbers)
+        check_number_type(where, self.type, min(numbers), max(numbers), whole, self.digits)
 
     @property
     def _domain(self) -> str:
@@ -169,9 +182,16 @@ class Listed(Attribute):
         """See :class:`Attribute`."""
         import pyarrow as pa
 
+        from .cell_types import typed_numbers
         from .cells import present_codes
 
-        return pa.array(list(self.values)).take(present_codes(codes, self.present))
+        places = present_codes(codes, self.present)
+        if self.type == DICTIONARY:
+            values = pa.array(list(self.values))
+            places = places.cast(pa.int32())
+            return pa.DictionaryArray.from_arrays(places, values, ordered=self.ordered)
+        values = pa.array(list(self.values), pa.uint64() if self.type == "uint64" else None)
+        return typed_numbers(values, self.type).take(places)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""

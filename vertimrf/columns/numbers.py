@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
+from .cell_types import WHOLE, check_number_type
 from .column import Attribute, Limits, Value, no_domain
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
@@ -158,6 +159,10 @@ class Numbers(Attribute):
                 f"{where} is integral, and its point {odd[0]:g} is no whole number; correct one of them."
             )
 
+    def _check_type(self, where: str) -> None:
+        least, most = (self.origin + int(end) if self.origin else end for end in self.extremes)
+        check_number_type(where, self.type, least, most, self.whole, self.digits)
+
     def _check_range(self, where: str) -> None:
         """Check that edges can be written as texts."""
 
@@ -205,7 +210,7 @@ class Numbers(Attribute):
     def binned_as(self, numbers: Floats) -> Attribute:
         """See :class:`Attribute`."""
         edges = drafted_edges(*np.unique(numbers, return_counts=True))
-        return replace(self, edges=edges, points=(), grid=(), missing=True)
+        return replace(self, edges=edges, points=(), grid=(), missing=True, type=None)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -390,14 +395,22 @@ class Numbers(Attribute):
         """See :class:`Attribute`."""
         import pyarrow as pa
 
+        from .cell_types import typed_numbers
+
         missing = np.isnan(numbers)
         if not self.whole:
-            return pa.array(numbers, mask=missing)
-        return pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+            return typed_numbers(pa.array(numbers, mask=missing), self.type)
+        # Sums wrap around, so that numbers of 64 bits without a sign have their bits.
+        whole = np.where(missing, 0, numbers).astype(np.int64).view(np.uint64)
+        whole += np.uint64(self.origin % 2**64)
+        wide = whole if self.type == "uint64" else whole.view(np.int64)
+        return typed_numbers(pa.array(wide, mask=missing), self.type)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""
         kind = "Int64" if self.whole else "Float"
+        if self.type in WHOLE:
+            kind = self.type.replace("int", "Int").replace("u", "U")
         return {"sdtype": "numerical", "computer_representation": kind}
 
     def _written(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from .calendar import CALENDARS, UNITS, Calendar, calendar_of, unit_edges
 from .coded import Coded
 from .column import FLAGS, KEYS, MAX_SIZE, PRIVATE, Attribute, check_name, no_domain
 from .dates import Dates, instants, no_timezone
+from .large import Large, from_origin, is_large
 from .listed import Listed
 from .numbers import Numbers, listed_numbers
 
@@ -101,6 +102,9 @@ def _made(parts: dict[str, Any]) -> Attribute:
                 raise SchemaError(
                     f"{where} has {key!r}, which only numeric attributes can have; remove it."
                 )
+    stepped = parts.get("integral") or parts.get("grid") or parts.get("resolution")
+    if kind is Numbers and stepped and is_large(parts):
+        kind, parts = Large, from_origin(where, parts)
     known = {part.name for part in fields(kind)}
     return kind(**{key: value for key, value in parts.items() if key in known})
 

@@ -114,6 +114,6 @@ def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attri
     """
     if name not in named:
         raise SchemaError(f"Rule {rule}: there is no attribute {name!r}.")
-    if not named[name].holds_numbers:
+    if not named[name].holds_numbers or named[name].origin:
         raise SchemaError(f"Rule {rule}: {name!r} has no numbers, dates or times to compare.")
     return named[name]

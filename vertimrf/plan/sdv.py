@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..columns.cell_types import WHOLE
 from ..columns.column import PRIVATE, Attribute
 from ..errors import SchemaError
 
@@ -56,8 +57,10 @@ def _domain(column: str, said: Any) -> dict[str, Any] | None:
         case {"sdtype": "categorical"}:
             return {"values": PRIVATE}
         case {"sdtype": "numerical"}:
-            whole = "Int" in str(said.get("computer_representation"))
-            return {"bins": PRIVATE, "integral": whole}
+            said_type = str(said.get("computer_representation"))
+            narrow = said_type.lower() in WHOLE and said_type != "Int64"
+            domain = {"bins": PRIVATE, "integral": "Int" in said_type}
+            return domain | {"type": said_type.lower()} if narrow else domain
         case {"sdtype": "datetime", "datetime_format": str(format)}:
             timed, dated = (any(code in format for code in codes) for codes in (HOURS, DAYS))
             calendar = "timestamp" if timed and dated else "time" if timed else "date"

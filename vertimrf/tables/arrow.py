@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from ..columns.cell_types import for_csv
 from ..errors import TableError
 from ..files.results import opened, save
 from ..privacy.standing import Standing
@@ -238,6 +239,7 @@ def _listed_column(cells: Any) -> tuple[pa.Array, dict[int, str]]:
 
 def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:
     """A column of a frame; one of objects, or of categories that are objects, cell by cell."""
+    column = _without_intervals(column)
     if getattr(column.dtype, "categories", column).dtype != object:
         with contextlib.suppress(*UNFIT):
             return pa.array(column, from_pandas=True), {}
@@ -274,10 +276,13 @@ def _from_pandas(frame: Any) -> pa.Table:
     Columns of objects of several kinds, for which Arrow has no type, become text.
     """
     named = any(_named(frame))
+    frame = frame.copy(deep=False)
+    for place, kind in enumerate(frame.dtypes):
+        if hasattr(kind, "categories"):
+            frame.isetitem(place, _without_intervals(frame.iloc[:, place]))
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
     except UNFIT:
-        frame = frame.copy(deep=False)
         for place in [i for i, kind in enumerate(frame.dtypes) if kind.kind == "O"]:
             column = frame.iloc[:, place]
             try:
@@ -285,6 +290,17 @@ def _from_pandas(frame: Any) -> pa.Table:
             except UNFIT:
                 frame.isetitem(place, column.map(_text_of, na_action="ignore"))
         return pa.Table.from_pandas(frame, preserve_index=named)
+
+
+def _without_intervals(column: Any) -> Any:
+    """A column of categories that are intervals, of which Arrow has none, as their texts."""
+    kind = column.dtype
+    if not str(getattr(kind, "categories", column).dtype).startswith("interval"):
+        return column
+    names = list(map(str, kind.categories))
+    if hasattr(column, "cat"):
+        return column.cat.rename_categories(names)
+    return column.rename_categories(names) if hasattr(column, "codes") else column
 
 
 def _text_of(value: Any) -> str:
@@ -443,6 +459,8 @@ def write_table(
     path = Path(path)
     kind = check_output(path, csv_safe=csv_safe)
     pieces = iter([table] if isinstance(table, pa.Table) else table)
+    if _is_csv(kind):
+        pieces = map(for_csv, pieces)
     if csv_safe:
         pieces = map(without_formulas, pieces)
     first = next(pieces)

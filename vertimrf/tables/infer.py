@@ -78,8 +78,8 @@ def draft_schema(
 
     Text, and up to 64 distinct numbers, become categorical. Other numbers, dates and times get
     their bounds and up to 16 bins (:mod:`vertimrf.columns.edges`). Missing values become a category
-    if there are any. A text column that holds only numbers, or only dates or times, is treated as
-    these, because columns of CSV files are read as text.
+    if there are any. A column of a CSV file that holds only numbers, or only dates or times, is
+    treated as these; a text column of another table stays text.
 
     The following is flagged: forms of ids that differ, so that none is drafted; columns without a
     domain, which are left out; sums of two columns, and dates a short time after others, which rules
@@ -112,12 +112,16 @@ def draft_schema(
         raise SchemaError(
             f"There are {len(set(names))} names for {len(tables)} tables; give each table one."
         )
+    chosen = [
+        not isinstance(s, str | os.PathLike) or file_kind(Path(s)) != "csv"
+        for s in several(sources)
+    ]
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         check_ids(table, id, f"Table {i + 1}")
         kept = [name for name in table.column_names if name != id and name not in dropped]
-        parties[party], flagged = _attributes(tables, table.select(kept), party, dates)
+        parties[party], flagged = _attributes(tables, chosen, table.select(kept), party, dates)
         flags += flagged
         if not parties[party]:
             why = f"; {flags[-1]}" if flags else ""
@@ -131,9 +135,13 @@ def draft_schema(
 
 
 def _attributes(
-    tables: Sequence[pa.Table], table: pa.Table, party: str, dates: DateOrder | None
+    tables: Sequence[pa.Table],
+    chosen: Sequence[bool],
+    table: pa.Table,
+    party: str,
+    dates: DateOrder | None,
 ) -> tuple[list[Attribute], list[Flag]]:
-    """Draft the attributes of a party's table, one of several tables."""
+    """Draft the attributes of a party's table, one of several tables; ``chosen`` says whether their types were."""
     attributes: list[Attribute] = []
     flags: list[Flag] = []
     for name in table.column_names:
@@ -150,7 +158,10 @@ def _attributes(
                 "treated as one column; rename it in one of them if they differ",
             )
         try:
-            drafted = draft_attribute(name, column, flag, dates)
+            typed = all(
+                t for t, each in zip(chosen, tables, strict=True) if name in each.column_names
+            )
+            drafted = draft_attribute(name, column, flag, dates, typed)
             attributes.append(replace(drafted, source=DRAFTED))
         except Excluded as reason:
             flag(str(reason), "left out")

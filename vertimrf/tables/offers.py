@@ -35,7 +35,7 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
     numbers = {
         a.name: numbers_of(table, a, "The table")
         for a in varying
-        if a.instants is None and a.holds_numbers
+        if a.instants is None and a.holds_numbers and not a.origin
     }
     names = {_tried(values): name for name, values in numbers.items()}
 
@@ -51,7 +51,7 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
         return None if name is None or differ(numbers[name], values).any() else name
 
     for one, other in itertools.combinations(numbers, 2):
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             name = equal(numbers[one] + numbers[other])
         if name not in (None, one, other):
             yield added(name, one, other)
@@ -77,4 +77,6 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
 def _tried(numbers: Floats) -> bytes:
     """What equal columns share."""
     some = numbers[:: len(numbers) // TRIED]
-    return np.nan_to_num(np.round(some, 6) + 0.0, nan=np.inf, posinf=np.inf).tobytes()
+    with np.errstate(over="ignore", invalid="ignore"):
+        some = np.where(np.abs(some) < 1e300, np.round(some, 6), some)
+    return np.nan_to_num(some + 0.0, nan=np.inf, posinf=np.inf).tobytes()

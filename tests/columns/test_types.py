@@ -325,3 +325,30 @@ def test_a_csv_file_has_plain_cells_whatever_the_types(tmp_path):
         '0.1,90,1970-01-01 00:00:00,"a"',
         '2,60,1970-01-01 00:00:01,"b"',
     ]
+
+
+def test_a_schema_says_which_texts_are_missing():
+    cells = pa.chunked_array([pa.array(["a", "?", "NA", None])])
+    for texts, codes in ((None, [0, 1, -1, -1]), (["?"], [0, -1, 1, -1]), ([], [0, 1, 1, -1])):
+        parts = {"name": "x", "values": ["a", "b"], "other": "b", "missing_text": texts}
+        attribute = Attribute.from_json(
+            {key: part for key, part in parts.items() if part is not None}
+        )
+        assert attribute.encoder("x")(cells).tolist() == codes
+        assert Attribute.from_json(attribute.to_json()) == attribute
+    for wrong in (
+        {"values": ["a"], "missing_text": [1]},
+        {"edges": [0, 1], "missing_text": ["?"]},
+        {"values": ["a"], "missing_text": "?"},
+    ):
+        with pytest.raises(SchemaError, match="missing_text"):
+            Attribute.from_json({"name": "x", **wrong})
+
+
+def test_texts_that_are_not_listed_are_values_of_a_frame_even_if_they_say_missing():
+    frame = pd.DataFrame({"x": ["NA", *[f"v{i}" for i in range(300) for _ in range(5)]]})
+    draft = draft_schema(frame)
+    (attribute,) = draft.schema.attributes
+    assert "NA" not in attribute.values
+    assert not attribute.missing
+    assert encode_columns(read_arrow(frame), [attribute], "x")[0, 0] == attribute.other_code

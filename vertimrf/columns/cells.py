@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from .formats import plain_numbers
 if TYPE_CHECKING:
     from .coded import Coded
     from .column import Encode
+    from .listed import Listed
     from .numbers import Numbers
 
 # Codes of cells that have no value in the domain.
@@ -185,8 +186,9 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
     return plain_cells(pa.chunked_array([chunk.dictionary])).combine_chunks(), np.array(indices)
 
 
-def listed_encoder(values: Sequence[Value], other: Value | None, where: str) -> Encode:
+def listed_encoder(attribute: Listed, where: str) -> Encode:
     """See :meth:`vertimrf.columns.column.Attribute.encoder`, for listed values."""
+    values, other = attribute.values, attribute.other
     sample = values[0]
     code_of = {canonical(value, value): code for code, value in enumerate(values)}
     unlisted = OUTSIDE if other is None else code_of[canonical(other, sample)]
@@ -204,7 +206,7 @@ def listed_encoder(values: Sequence[Value], other: Value | None, where: str) -> 
             if code is None:
                 code = (
                     MISSING
-                    if is_missing(value)
+                    if attribute.is_missing(value)
                     else similar.get(folded(canonical(value, sample)), unlisted)
                 )
             codes[i] = code

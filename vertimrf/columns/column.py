@@ -32,7 +32,8 @@ Value = str | int | float | bool
 Limits = Sequence[tuple[str, Value]]
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
-# Cells of text columns that mean a missing value, unless an attribute lists them as values.
+# Cells of text columns that mean a missing value, unless an attribute lists them as values or says
+# which do.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
@@ -40,7 +41,8 @@ PRIVATE = "private"
 DRAFTED = "data"
 # Keys of a schema file, in the order in which they are written.
 KEYS = (
-    *("name", "values", "codes", "edges", "integral", "clamp", "missing", "other", "ordered"),
+    *("name", "values", "codes", "edges", "integral", "clamp"),
+    *("missing", "missing_text", "other", "ordered"),
     *("resolution", "offset", "grid", "points", "calendar", "timezone", "format", "type", "source"),
 )
 # Limits of a condition by their names.

@@ -19,7 +19,7 @@ from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, TEXT, plain_cells, type_name
 from .cells import cell_values, is_missing, is_text, written_out
-from .column import Attribute, folded
+from .column import MISSING_TEXT, Attribute, folded
 from .dates import Dates
 from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
 from .large import EXACT
@@ -111,7 +111,7 @@ def draft_attribute(
         if often >= OFTEN * records or (codes and CODE.fullmatch(absent)):
             flag(
                 f"has the text {absent!r} in {often:,} of {records:,} cells",
-                "taken for a missing value; if it is a value, list it among the values",
+                "taken for a missing value; if it is a value, list it among the values, or say missing_text = []",
             )
     return _with_type(attribute, column.type, typed, flag)
 
@@ -535,4 +535,6 @@ def drafted_text(
         f"has {len(texts):,} distinct values",
         f"the {len(kept)} most frequent are listed, the rest, {100 * share:.1f} % of its records, is {other!r}",
     )
-    return Attribute.categorical(name, sorted(kept), other=other, missing=missing)
+    # The texts that are not listed are values, whatever they say.
+    none = () if set(texts) & set(MISSING_TEXT) else None
+    return Listed(name, tuple(sorted(kept)), other=other, missing=missing, missing_text=none)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, unknown_type
-from .column import MAX_SIZE, Attribute, Value, is_text, no_domain, parse
+from .column import MAX_SIZE, MISSING_TEXT, Attribute, Value, is_text, no_domain, parse
 from .numbers import MAX_DECIMALS
 from .partition import decimals
 
@@ -32,11 +32,14 @@ class Listed(Attribute):
         values: the values as in the file, all text, all numbers or all true/false.
         other: replaces every value that is not listed; appended to ``values`` if not among them.
         ordered: adjacent codes are similar.
+        missing_text: texts that stand for a missing value, if they are not listed; None for the
+            usual ones (:data:`MISSING_TEXT`).
     """
 
     values: tuple[Value, ...] = ()
     other: Value | None = field(default=None, kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
+    missing_text: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
 
@@ -75,6 +78,14 @@ class Listed(Attribute):
         if len(set(values)) < len(values):
             twice = next(value for i, value in enumerate(values) if value in values[:i])
             raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
+
+        if not all(isinstance(text, str) for text in self.missing_text or ()):
+            raise SchemaError(f"{where}: missing_text is {self.missing_text!r}; write texts.")
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether a cell's value stands for a missing one, if it is not listed."""
+        texts = MISSING_TEXT if self.missing_text is None else self.missing_text
+        return value is None or value != value or value in texts
 
     def _check_type(self, where: str) -> None:
         if self.type == DICTIONARY:
@@ -167,7 +178,7 @@ class Listed(Attribute):
         """See :class:`Attribute`."""
         from .cells import listed_encoder
 
-        return listed_encoder(self.values, self.other, where)
+        return listed_encoder(self, where)
 
     def original(
         self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
@@ -199,7 +210,8 @@ class Listed(Attribute):
         return {"sdtype": "boolean" if boolean else "categorical"}
 
     def _written(self) -> dict[str, Any]:
-        return {"values": list(self.values)}
+        texts = None if self.missing_text is None else list(self.missing_text)
+        return {"values": list(self.values), "missing_text": texts}
 
 
 def codes_among(name: str, listed: Sequence[Value], value: Value) -> list[int]:

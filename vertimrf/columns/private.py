@@ -281,10 +281,10 @@ class PrivateValues(PrivateDomain):
 
     def cells(self, column: pa.ChunkedArray, where: str) -> tuple[dict[str, int], Flags, Flags]:
         """See :class:`PrivateDomain`: records of each text except ``other``; every cell is valid."""
-        from .cells import by_dictionary, canonical, is_missing
+        from .cells import by_dictionary, canonical
 
         texts, indices = by_dictionary(column, where)
-        absent = np.array([*map(is_missing, texts), True, True])
+        absent = np.array([*map(self.known.is_missing, texts), True, True])
         missing = absent[indices]
         counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
         out: dict[str, int] = {}

@@ -66,7 +66,7 @@ def read_attribute(data: Any) -> Attribute:
     if parts.get("grid") and bounds is None and "edges" not in parts and _is_list(parts["grid"]):
         with contextlib.suppress(TypeError):
             parts = listed_numbers(tuple(parts["grid"])) | parts
-    for key in ("values", "edges", "points", "grid"):
+    for key in ("values", "edges", "points", "grid", "missing_text"):
         if key in parts:
             if not _is_list(parts[key]):
                 raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
@@ -88,10 +88,11 @@ def _made(parts: dict[str, Any]) -> Attribute:
     if source is not None and (not isinstance(source, str) or not source):
         raise SchemaError(f"{where}: source is {source!r}; write where the domain is from.")
     kind: type[Attribute] = KINDS[domains[0]]
-    if parts.get("other") is not None and kind is not Listed:
-        raise SchemaError(
-            f"{where} has 'other', which only categorical attributes can have; remove it."
-        )
+    for key in ("other", "missing_text"):
+        if parts.get(key) is not None and kind is not Listed:
+            raise SchemaError(
+                f"{where} has {key!r}, which only categorical attributes can have; remove it."
+            )
     if kind is Numbers and parts.get("calendar") is not None:
         kind = Dates
     elif kind is Numbers and parts.get("timezone") is not None:

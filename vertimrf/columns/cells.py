@@ -104,11 +104,6 @@ def cell_value(cell: pa.Scalar) -> Any:
             return str(cell.type)
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: null, NaN, or a text that stands for a missing value."""
-    return value is None or value != value or value in MISSING_TEXT
-
-
 def cell_values(cells: pa.Array) -> list[Any]:
     """Python values of cells; values that Python cannot represent become text."""
     try:

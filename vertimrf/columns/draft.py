@@ -18,7 +18,7 @@ from ..arrays import Floats, Integers
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, TEXT, plain_cells, type_name
-from .cells import cell_values, is_missing, is_text, written_out
+from .cells import cell_values, is_text, written_out
 from .column import MISSING_TEXT, Attribute, folded
 from .dates import Dates
 from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
@@ -224,7 +224,7 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
     missing, infinite = False, 0
     for value, count in zip(values, counts, strict=True):
         text = isinstance(value, str)
-        if value is None or value != value or (not typed and is_missing(value)):
+        if value is None or value != value or (not typed and value in MISSING_TEXT):
             missing = True
             if value and text:
                 absent[value] = count

@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.private import PrivateDomain
 from vertimrf.errors import SchemaError
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import metadata_of, sections_of
@@ -218,7 +219,10 @@ def test_a_type_is_kept_in_schemas_and_by_sdv():
     attribute = Attribute.from_json(
         {"name": "x", "edges": [0, 5], "integral": True, "type": "uint8"}
     )
-    assert Attribute.from_json(attribute.to_json()) == attribute
+    assert Attribute.from_json(attribute.to_json()).type == "uint8"
+    # Where parties hold one column, it may have two types.
+    plain = Attribute.numeric("x", (0, 5), integral=True)
+    assert Schema.of({"a": [plain], "b": [attribute]}).names == ("x",)
     assert "type" not in Attribute.numeric("x", (0, 5)).to_json()
     metadata = metadata_of([attribute])
     assert metadata["columns"]["x"]["computer_representation"] == "UInt8"
@@ -352,3 +356,37 @@ def test_texts_that_are_not_listed_are_values_of_a_frame_even_if_they_say_missin
     assert "NA" not in attribute.values
     assert not attribute.missing
     assert encode_columns(read_arrow(frame), [attribute], "x")[0, 0] == attribute.other_code
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
+def test_narrow_numbers_are_the_decimals_that_they_stand_for(kind):
+    column = pa.array([0.1, 0.7] * 20).cast(kind)
+    (attribute,) = draft_schema(pa.table({"x": column})).schema.attributes
+    assert attribute.values == (0.1, 0.7)
+    # The double next to the narrow number is below the edge.
+    binned = Attribute.numeric("x", (0, 0.7, 1))
+    assert encode_columns(pa.table({"x": column}), [binned], "x")[0, :2].tolist() == [0, 1]
+
+
+def test_categories_of_polars_keep_their_order_and_unused_ones_stay():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"x": pl.Series(["hi", "lo"] * 20, dtype=pl.Enum(["lo", "mid", "hi"]))})
+    (attribute,) = draft_schema(frame).schema.attributes
+    assert (attribute.values, attribute.ordered) == (("lo", "mid", "hi"), True)
+    assert encode_columns(read_arrow(frame), [attribute], "x")[0, :2].tolist() == [2, 0]
+
+
+def test_durations_among_objects_are_seconds():
+    frame = pd.DataFrame({"x": pd.Series([SECOND * 90, SECOND * 60, None] * 20, dtype=object)})
+    (attribute,) = draft_schema(frame).schema.attributes
+    assert (attribute.values, attribute.missing) == ((60, 90), True)
+    codes = encode_columns(open_pieces(frame).whole(None), [attribute], "x")
+    assert codes[0, :3].tolist() == [1, 0, 2]
+    assert attribute.arrow(codes[0, :3], None).to_pylist() == [SECOND * 90, SECOND * 60, None]
+
+
+def test_a_private_domain_beyond_its_type_has_none():
+    parts = {"name": "x", "bins": "private", "integral": True, "type": "uint8"}
+    domain = PrivateDomain.from_json(parts)
+    assert domain.binned((0.0, 9.0, 255.0)).type == "uint8"
+    assert domain.binned((-4.0, 9.0, 255.0)).type is None

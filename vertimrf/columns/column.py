@@ -74,7 +74,7 @@ class Attribute(ABC):
     name: str
     missing: bool = field(default=False, kw_only=True)
     source: str | None = field(default=None, compare=False, kw_only=True)
-    type: str | None = field(default=None, kw_only=True)
+    type: str | None = field(default=None, compare=False, kw_only=True)
 
     kind: ClassVar[str]
     noun: ClassVar[str] = "value"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -188,12 +189,17 @@ class PrivateNumbers(PrivateDomain):
         Without public bounds, numbers beyond the edges go to the nearest bin, or point if there is
         no bin.
         """
-        if not edges:
+        known, clamp = replace(self.known, type=None), self.known.clamp or not self.bounded
+        if edges:
+            found = replace(known, edges=edges, points=points, clamp=clamp)
+        else:
             alone: dict[str, Any] = listed_numbers(points)
             alone |= {"resolution": None, "integral": False, "clamp": True}
-            return replace(self.known, **alone)
-        clamp = self.known.clamp or not self.bounded
-        return replace(self.known, edges=edges, points=points, clamp=clamp)
+            found = replace(known, **alone)
+        # Noise may find bounds beyond what the type holds.
+        with suppress(SchemaError):
+            found = replace(found, type=self.known.type)
+        return found
 
     def cells(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags, Flags]:
         """See :class:`PrivateDomain`: the valid numbers."""

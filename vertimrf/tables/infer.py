@@ -113,7 +113,7 @@ def draft_schema(
             f"There are {len(set(names))} names for {len(tables)} tables; give each table one."
         )
     chosen = [
-        not isinstance(s, str | os.PathLike) or file_kind(Path(s)) != "csv"
+        not isinstance(s, str | os.PathLike) or format_of(Path(s)) is not CSV
         for s in several(sources)
     ]
     parties: dict[str, list[Attribute]] = {}

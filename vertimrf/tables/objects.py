@@ -30,6 +30,7 @@ TYPES = {
     "time": pa.time64("us"),
     "moment": pa.timestamp("us"),
     "zoned": pa.timestamp("us", "UTC"),
+    "span": pa.duration("us"),
 }
 NAMES = list(TYPES)
 # Scalars of pandas that stand for a missing value.
@@ -156,6 +157,8 @@ def _stored_moment(value: Any) -> tuple[str, Any]:
         return "zoned", _whole((value - EPOCH.replace(tzinfo=UTC)) // MICROSECOND)
     if isinstance(value, date):
         return "date", (value - EPOCH.date()).days
+    if isinstance(value, timedelta):
+        return "span", _whole(value // MICROSECOND)
     if isinstance(value, time) and value.tzinfo is None:
         return "time", value
     raise TypeError(type(value).__name__)

@@ -169,7 +169,12 @@ def test_types_come_back(read, name):
 def test_whole_numbers_beyond_doubles_are_read_and_written_exactly(tmp_path):
     edges = {"name": "x", "edges": [BIG, BIG + 10, BIG + 1003], "integral": True}
     grid = {"name": "x", "grid": [BIG, BIG + 1, BIG + 7]}
-    for parts, values in ((edges, [BIG + 9, BIG + 11]), (grid, [BIG + 1, BIG + 7])):
+    steps = {"name": "x", "edges": [BIG + 1, BIG + 10], "resolution": 3, "offset": 2.0}
+    for parts, values in (
+        (edges, [BIG + 9, BIG + 11]),
+        (steps, [BIG + 4, BIG + 7]),
+        (grid, [BIG + 1, BIG + 7]),
+    ):
         attribute = Attribute.from_json(parts)
         assert attribute == Attribute.from_json(attribute.to_json())
         assert attribute.to_json() == parts
@@ -180,8 +185,14 @@ def test_whole_numbers_beyond_doubles_are_read_and_written_exactly(tmp_path):
     assert attribute.codes_of(BIG + 7) == [2]
     schema = Schema.of({"a": [attribute]})
     assert Schema.from_json(schema.to_json()) == schema
-    with pytest.raises(SchemaError, match="lie more than 2\\*\\*53 apart"):
-        Attribute.from_json({"name": "x", "grid": [5, BIG]})
+    for wrong, sentence in (
+        ({"grid": [5, BIG]}, "lie more than 2\\*\\*53 apart"),
+        ({"grid": [0.5, BIG]}, "others that are not whole"),
+        ({"grid": [1 << 70]}, "64 bits or fewer"),
+        ({"edges": [0, 1], "resolution": 10**400}, "resolution is 1000"),
+    ):
+        with pytest.raises(SchemaError, match=sentence):
+            Attribute.from_json({"name": "x", **wrong})
 
 
 def test_a_column_of_no_rules_is_not_summed():

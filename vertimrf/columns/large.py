@@ -99,15 +99,21 @@ def from_origin(where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         SchemaError: they are not all whole, or too far apart.
     """
     numbers = [number for key in LISTS for number in parts.get(key) or ()]
-    step = parts.get("resolution") or 1
-    if not all(isinstance(number, int) for number in (*numbers, step)) or step < 1:
+    steps = parts.get("resolution") or 1, parts.get("offset") or 0
+    whole = all(isinstance(one, int | float) and one % 1 == 0 for one in steps)
+    if not whole or not all(isinstance(number, int) for number in numbers) or steps[0] < 1:
         raise SchemaError(
             f"{where} has numbers beyond 2**53 and others that are not whole; write all as whole numbers."
         )
+    if min(numbers) < -(1 << 63) or max(numbers) >= 1 << 64:
+        raise SchemaError(
+            f"{where}: whole numbers must have 64 bits or fewer; write larger ones as listed texts."
+        )
+    step, offset = map(int, steps)
     origin = min(numbers) // step * step
     if max(numbers) - origin >= EXACT:
         raise SchemaError(
             f"{where} has numbers beyond 2**53 that lie more than 2**53 apart; list the values, or give it no integral and no grid."
         )
     lists = {key: tuple(n - origin for n in parts[key]) for key in LISTS if parts.get(key)}
-    return {**parts, **lists, "origin": origin}
+    return {**parts, **lists, "offset": offset % step, "origin": origin}

@@ -67,7 +67,9 @@ class Listed(Attribute):
         if kinds == {int, float}:
             values, kinds = tuple(map(float, values)), {float}
         numbers = kinds == {float}
-        finite = not numbers or all(math.isfinite(float(value)) for value in values)
+        finite = not numbers or all(
+            math.isfinite(value) for value in (*values, self.other) if isinstance(value, float)
+        )
         if len(kinds) > 1 or not kinds <= {str, int, float, bool} or not finite:
             raise SchemaError(
                 f"{where}: values and 'other' must be all text, all finite numbers or all true/false."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
+# The largest number in double precision.
+LARGEST = sys.float_info.max
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
 # Most points of an attribute.
@@ -76,7 +79,7 @@ class Numbers(Attribute):
         if self.resolution is not None and (
             isinstance(self.resolution, bool)
             or not isinstance(self.resolution, int | float)
-            or not 0 < self.resolution < math.inf
+            or not 0 < self.resolution <= LARGEST
         ):
             raise SchemaError(
                 f"{where}: resolution is {self.resolution!r}; write a number above 0, as 0.01 for hundredths."
@@ -85,7 +88,7 @@ class Numbers(Attribute):
             isinstance(self.offset, bool)
             or not isinstance(self.offset, int | float)
             or not (
-                math.isfinite(self.offset) and (self.offset == 0 or self.resolution is not None)
+                abs(self.offset) <= LARGEST and (self.offset == 0 or self.resolution is not None)
             )
         ):
             raise SchemaError(

@@ -401,3 +401,34 @@ def test_a_private_domain_beyond_its_type_has_none():
     domain = PrivateDomain.from_json(parts)
     assert domain.binned((0.0, 9.0, 255.0)).type == "uint8"
     assert domain.binned((-4.0, 9.0, 255.0)).type is None
+
+
+def test_cells_of_a_csv_file_come_back_as_they_were_written(tmp_path):
+    write_table(ALL, tmp_path / "t.csv")
+    draft = draft_schema(tmp_path / "t.csv")
+    codes = encode_columns(read_arrow(tmp_path / "t.csv"), draft.schema.attributes, "t")
+    (synthetic,) = decode_pieces(codes, draft.schema.attributes, np.random.default_rng(1))
+    write_table(synthetic, tmp_path / "s.csv")
+    true, found = (read_arrow(tmp_path / name) for name in ("t.csv", "s.csv"))
+    flagged = {"text of NA", "timestamp[us] of Vienna", "written day"}
+    assert {flag.column for flag in draft.flags} == flagged
+    assert found.column_names == ALL.column_names
+    for name in set(ALL.column_names) - {"text of NA", "timestamp[us] of Vienna"}:
+        cells, again = (set(table[name].to_pylist()) for table in (true, found))
+        if len(cells) <= 90:
+            assert again == cells, name
+        else:
+            assert {len(cell.split(".")[0]) for cell in again} <= {
+                len(cell.split(".")[0]) for cell in cells
+            }
+
+
+def test_days_as_numbers_beside_missing_ones_are_read():
+    days = [20_190_101 + 100 * (i % 12) + i % 28 for i in range(N)]
+    frame = pd.DataFrame({"x": [np.nan, *map(float, days)]})
+    (attribute,) = draft_schema(frame).schema.attributes
+    assert (attribute.format, attribute.type) == ("%Y%m%d", "int64")
+    codes = encode_columns(open_pieces(frame).whole(None), [attribute], "x")
+    (rows,) = decode_pieces(codes, [attribute], np.random.default_rng(0))
+    assert rows["x"][0].as_py() is None
+    assert 20_190_101 <= rows["x"][1].as_py() <= 20_191_228

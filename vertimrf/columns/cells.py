@@ -297,6 +297,10 @@ def column_instants(
     """As :func:`column_numbers`, for dates, times of day and timestamps."""
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        if format is not None and pa.types.is_floating(cells.type):
+            # Whole numbers beside missing ones.
+            with contextlib.suppress(pa.ArrowInvalid):
+                cells = cells.cast(pa.int64())
         if format is not None and pa.types.is_integer(written_out(cells).type):
             # Numbers such as 20190131 and 730 are dates and times without leading zeros.
             width = len(EPOCH.strftime(format))

@@ -120,14 +120,9 @@ def _with_type(
     attribute: Attribute, kind: pa.DataType, typed: bool, flag: Callable[[str, str], None]
 ) -> Attribute:
     """The attribute, with the type of its column as far as it is not the usual one."""
-    if attribute.type is not None:
-        return attribute
     type = type_name(kind)
     if type == DICTIONARY and not isinstance(attribute, Listed):
         type = type_name(kind.value_type)
-    if isinstance(attribute, Dates) and pa.types.is_integer(kind):
-        # Numbers such as 20190131.
-        type = str(kind)
     if type is None or not typed:
         return attribute
     try:
@@ -442,9 +437,8 @@ def _written_numbers(
         f"has {calendar}s as numbers, such as {max(numbers):.0f}",
         f"read as {format}; delete calendar and format, and give edges as numbers, if they are quantities",
     )
-    attribute = drafted_instants(name, calendar, None, moments, missing, format)
     # The few numbers that are no dates count as the nearest ones.
-    return attribute
+    return replace(drafted_instants(name, calendar, None, moments, missing, format), type="int64")
 
 
 def _large(shape: Shape) -> dict[str, Any] | None:

@@ -156,14 +156,16 @@ def _domains(
         return Schema.load(beside)
     if schema is not None or len(real) != 1:
         raise SchemaError("To compare, name the complete schema of the synthesis.")
-    table = read_arrow(real[0], read)
-    columns = {}
+    pieces = open_pieces(real[0], read)
+    table = read_arrow(pieces)
+    columns, typed = {}, pieces.typed
     for name in set(made.column_names).intersection(table.column_names):
         both = table[name], made[name]
         if both[0].type != both[1].type:
             both = both[0].cast(pa.string()), both[1].cast(pa.string())
+            typed = False
         columns[name] = pa.chunked_array([chunk for column in both for chunk in column.chunks])
-    return draft_schema(pa.table(columns)).schema
+    return draft_schema(replace(open_pieces(pa.table(columns)), typed=typed)).schema
 
 
 def _with_computed(

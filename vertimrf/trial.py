@@ -142,7 +142,12 @@ def open_tables(
     tables = [open_pieces(source, read) for source in sources]
     if schema is None:
         dropped = () if read.person is None else [read.person]
-        draft = draft_schema(tables, id, drop=dropped, read=read)
+        # A data frame in memory tells more of the types of its objects than its pieces.
+        whole = [
+            source if hasattr(source, "iloc") else table
+            for source, table in zip(sources, tables, strict=True)
+        ]
+        draft = draft_schema(whole, id, drop=dropped, read=read)
         schema = draft.schema
         for flag in draft.flags:
             LOG.warning("%s", flag)

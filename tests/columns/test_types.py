@@ -16,6 +16,7 @@ from vertimrf.errors import SchemaError
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import metadata_of, sections_of
 from vertimrf.server.rows import decode_pieces, with_holders
+from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.arrow import open_pieces, read_arrow, write_table
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.table import encode_columns
@@ -432,3 +433,33 @@ def test_days_as_numbers_beside_missing_ones_are_read():
     (rows,) = decode_pieces(codes, [attribute], np.random.default_rng(0))
     assert rows["x"][0].as_py() is None
     assert 20_190_101 <= rows["x"][1].as_py() <= 20_191_228
+
+
+def test_numbers_that_no_whole_number_of_arrow_is_are_listed_as_they_are():
+    large, tall = Decimal(10**40), [1e300, 5.0]
+    table = pa.table(
+        {
+            "wide": pa.array([large, Decimal(3)] * 20, pa.decimal256(60, 0)),
+            "narrow": pa.array([Decimal("1.5"), Decimal("0.5")] * 20, pa.decimal32(5, 2)),
+            "tall": tall * 20,
+        }
+    )
+    attributes = draft_schema(table).schema.attributes
+    assert [a.values for a in attributes] == [(3.0, 1e40), (0.5, 1.5), (5.0, 1e300)]
+    codes = encode_columns(table, attributes, "t")
+    assert codes[:, :2].tolist() == [[1, 0], [1, 0], [1, 0]]
+    (rows,) = decode_pieces(codes, attributes, np.random.default_rng(0))
+    assert rows["narrow"].type == pa.decimal128(5, 2)
+
+
+def test_a_synthesizer_without_a_schema_keeps_the_types(tmp_path):
+    frame = ALL.select(["decimal", "ordered", "text of digits", "uint8"]).to_pandas()
+    rows = Synthesizer().fit(frame, epsilon=5.0).sample(50, seed=0)
+    assert rows["decimal"].type == pa.decimal128(5, 2)
+    assert rows["ordered"].type.ordered
+    assert set(rows["text of digits"].to_pylist()) <= {"10001", "10002", "60601"}
+    assert rows["uint8"].type == pa.uint8()
+    # Cells of a CSV file have none.
+    write_table(ALL.select(["text of digits", "uint8"]), tmp_path / "t.csv")
+    rows = Synthesizer().fit(tmp_path / "t.csv", epsilon=5.0).sample(50, seed=0)
+    assert rows.schema.types == [pa.int64(), pa.int64()]

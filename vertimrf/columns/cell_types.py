@@ -122,6 +122,8 @@ def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     kind = column.type
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return column.cast(pa.decimal128(MOST_DIGITS, kind.scale))
     if pa.types.is_float32(kind):
         return column.cast(pa.string()).cast(pa.float64())
     if pa.types.is_float16(kind):

@@ -126,7 +126,8 @@ def canonical(value: Any, sample: Value) -> str:
         return str(int(value))
     text = str(value)
     if isinstance(sample, int | float) and isinstance(value, Decimal) and value.is_finite():
-        return canonical(int(value) if value == int(value) else float(value), sample)
+        whole = isinstance(sample, int) and value == int(value)
+        return canonical(int(value) if whole else float(value), sample)
     if isinstance(value, str) and not isinstance(sample, str):
         if isinstance(sample, bool):
             return text.lower()
@@ -168,8 +169,7 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
             column = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
     try:
         whole = written_out(column) if column.num_chunks > 1 else column
-        if pa.types.is_decimal(whole.type) and whole.type.bit_width < 128:
-            whole = whole.cast(pa.decimal128(38, whole.type.scale))
+        whole = plain_cells(whole) if pa.types.is_decimal(whole.type) else whole
         if not pa.types.is_dictionary(whole.type):
             whole = whole.dictionary_encode()
     except pa.ArrowException:

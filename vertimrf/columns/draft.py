@@ -100,10 +100,13 @@ def draft_attribute(
     if not name:
         raise Excluded("has no name")
     found = counted(column, typed)
-    if found.declared:
-        attribute = declared_values(name, found, flag)
-    else:
-        attribute = _drafted(name, column, found, flag, dates, typed)
+    try:
+        if found.declared:
+            attribute = declared_values(name, found, flag)
+        else:
+            attribute = _drafted(name, column, found, flag, dates, typed)
+    except SchemaError as error:
+        raise Excluded(f"has no domain that a schema may have ({error})") from None
     if found.absent and not attribute.holds_numbers:
         absent, often = max(found.absent.items(), key=lambda pair: pair[1])
         codes = all(CODE.fullmatch(str(value)) for value in found.values)
@@ -411,10 +414,13 @@ def drafted_numbers(
 
 def _listed(name: str, numbers: Iterable[float], missing: bool) -> Attribute:
     """A categorical attribute of numbers, which have no decimals if they are whole."""
+    least, most = min(numbers), max(numbers)
     whole = all(number % 1 == 0 for number in numbers)
-    listed = tuple(int(number) if whole else number for number in sorted(numbers))
+    # Larger ones are no whole numbers of Arrow's.
+    whole = whole and least >= -(1 << 63) and most < (1 << (64 if least >= 0 else 63))
+    listed = tuple(sorted({int(number) if whole else float(number) for number in numbers}))
     # No other type holds numbers so large.
-    type = "uint64" if listed[-1] >= 1 << 63 else None
+    type = "uint64" if whole and listed[-1] >= 1 << 63 else None
     return Listed(name, listed, missing=missing, ordered=True, type=type)
 
 

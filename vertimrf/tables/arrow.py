@@ -55,11 +55,13 @@ class Pieces:
         where: name of the table, for errors.
         batches: returns the rows of some columns in batches of any size; calls its second argument
             as :meth:`read` does.
+        typed: whether columns have types of their own, unlike those of CSV files, which are text.
     """
 
     names: tuple[str, ...]
     where: str
     batches: Callable[[Sequence[str], Unreadable], Iterator[pa.RecordBatch]]
+    typed: bool = True
 
     def read(
         self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None

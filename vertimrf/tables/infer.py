@@ -24,7 +24,7 @@ from .ids import few_ids, format_ids, id_form, id_shapes
 from .offers import offers
 from .parts import parts_of
 from .read_options import DEFAULT, ReadOptions
-from .sources import CSV, Source, format_of, read_arrow, reading, several
+from .sources import CSV, Source, format_of, has_types, read_arrow, reading, several
 from .table import without_column
 
 LOG = logging.getLogger(__name__)
@@ -104,6 +104,7 @@ def draft_schema(
             different types.
     """
     tables = [read_arrow(source, _guessed(source, read)) for source in several(sources)]
+    chosen = [has_types(source) for source in several(sources)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -112,10 +113,6 @@ def draft_schema(
         raise SchemaError(
             f"There are {len(set(names))} names for {len(tables)} tables; give each table one."
         )
-    chosen = [
-        not isinstance(s, str | os.PathLike) or format_of(Path(s)) is not CSV
-        for s in several(sources)
-    ]
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):

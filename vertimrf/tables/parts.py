@@ -141,7 +141,7 @@ def with_keys(pieces: Pieces, part: Part) -> Pieces:
             ]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
-    return Pieces((*pieces.names, *keys), pieces.where, batches)
+    return Pieces((*pieces.names, *keys), pieces.where, batches, pieces.typed)
 
 
 def together(pieces: Sequence[Pieces], where: str) -> Pieces:
@@ -162,4 +162,4 @@ def together(pieces: Sequence[Pieces], where: str) -> Pieces:
         for each in pieces:
             yield from each.batches(columns, unreadable)
 
-    return Pieces(first.names, where, batches)
+    return Pieces(first.names, where, batches, all(each.typed for each in pieces))

@@ -78,6 +78,13 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     return table
 
 
+def has_types(source: Source) -> bool:
+    """Whether a table has types of its own, unlike a CSV file, whose columns are text."""
+    if isinstance(source, str | os.PathLike | Part):
+        return open_pieces(source).typed
+    return not isinstance(source, Pieces) or source.typed
+
+
 def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
     """Tables as a list, of one table or of several. What can be read only once is read now."""
     return [
@@ -240,7 +247,7 @@ def _orc(path: Path, read: ReadOptions) -> Pieces:
 
 def _csv(path: Path, read: ReadOptions) -> Pieces:
     return Pieces(
-        tuple(csv_names(path, read)), str(path), functools.partial(csv_batches, path, read)
+        tuple(csv_names(path, read)), str(path), functools.partial(csv_batches, path, read), False
     )
 
 

@@ -17,8 +17,9 @@ from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import metadata_of, sections_of
 from vertimrf.server.rows import decode_pieces, with_holders
 from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.arrow import open_pieces, read_arrow, write_table
+from vertimrf.tables.arrow import write_table
 from vertimrf.tables.infer import draft_schema
+from vertimrf.tables.sources import open_pieces, read_arrow
 from vertimrf.tables.table import encode_columns
 
 N = 600

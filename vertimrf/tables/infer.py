@@ -103,8 +103,9 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    tables = [read_arrow(source, _guessed(source, read)) for source in several(sources)]
-    chosen = [has_types(source) for source in several(sources)]
+    given = several(sources)
+    tables = [read_arrow(source, _guessed(source, read)) for source in given]
+    chosen = [has_types(source) for source in given]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")

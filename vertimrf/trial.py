@@ -41,7 +41,7 @@ from .server.server import Result, Server
 from .sketches.parameters import EncryptedCountsPlan
 from .tables.derived import with_derived
 from .tables.dropped import Dropped
-from .tables.ids import IdKeys
+from .tables.ids import IdKeys, named_ids
 from .tables.impossible import ruled_out
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
@@ -139,7 +139,7 @@ def open_tables(
         for i, source in enumerate(sources)
     ]
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
-    tables = [open_pieces(source, read) for source in sources]
+    tables = [named_ids(open_pieces(source, read), read, id, read.person) for source in sources]
     if schema is None:
         dropped = () if read.person is None else [read.person]
         # A data frame in memory tells more of the types of its objects than its pieces.

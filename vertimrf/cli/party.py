@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -22,7 +23,9 @@ from .outputs import check_writable, write_json
 @click.option("--plan", "plan_file", help="Plan of a TABLE, which also has the schema.")
 @click.option("--name", "party", help="Party of a TABLE, if the schema has several.")
 @click.option(
-    "--id", "id_column", help="Column of record ids of a TABLE, if the schema has several parties."
+    "--id",
+    "id_column",
+    help="Column of record ids of a TABLE, if the schema has several parties; a,b for ids in two.",
 )
 @reads_tables()
 def check(
@@ -88,6 +91,7 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..party.persons import check_named
     from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
+    from ..tables.ids import named_ids
     from ..tables.sources import open_pieces
     from ..tables.table import without_column
 
@@ -107,7 +111,9 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
             take_turn(run, Exchange(run.settings.exchange), release=False)
     plan, key, secret = run.agreed()
     check_named("person" in columns, plan.records_per_person)
-    pieces = open_pieces(table, run.settings)
+    # Formats are tried of ids as they are written.
+    read = replace(run.settings, id_format=())
+    pieces = named_ids(open_pieces(table, read), read, *columns.values())
     for what, column in columns.items():
         if column not in pieces.names:
             raise without_column(table, what, column, pieces.names)

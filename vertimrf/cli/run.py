@@ -45,7 +45,7 @@ def run() -> None:
 @click.argument("folder")
 @click.option("--name", help="Name of the party in the schema.")
 @click.option("--table", help="Table of the party.")
-@click.option("--id", "id_column", help="Column of record ids.")
+@click.option("--id", "id_column", help="Column of record ids; a,b for ids in two.")
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
 @runs("num_threads")

@@ -21,7 +21,11 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@click.option("--id", "id_column", help="Column of record ids, if parties are joined by it.")
+@click.option(
+    "--id",
+    "id_column",
+    help="Column of record ids, if parties are joined by it; a,b for ids in two.",
+)
 @click.option(
     "--name",
     "names",
@@ -100,7 +104,7 @@ def merge(parts: Sequence[str], out: str) -> None:
 
 @schema.command()
 @click.argument("table")
-@click.option("--id", "id_column", required=True, help="Column of record ids.")
+@click.option("--id", "id_column", required=True, help="Column of record ids; a,b for ids in two.")
 @click.option(
     "--schema",
     "schema_file",

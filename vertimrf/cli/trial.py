@@ -31,7 +31,7 @@ from .outputs import Outputs, check_room, check_writable, write_json, writes_res
 @click.option(
     "--id",
     "id_column",
-    help="Column of record ids, in every table. One TABLE needs none.",
+    help="Column of record ids, in every table; a,b for ids in two. One TABLE needs none.",
 )
 @click.option(
     "--schema", help="Schema file. Without it, domains are inferred from the data: not private."
@@ -111,7 +111,11 @@ def synthesize(
     help="Real table of a party; repeat for all. Or a party's run folder.",
 )
 @click.option("--synthetic", required=True, help="Synthetic table.")
-@click.option("--id", "id_column", help="Column of record ids that joins several real tables.")
+@click.option(
+    "--id",
+    "id_column",
+    help="Column of record ids that joins several real tables; a,b for ids in two.",
+)
 @click.option(
     "--schema", help="Schema of the synthesis.  [default: that beside the synthetic table]"
 )

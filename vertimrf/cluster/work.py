@@ -24,7 +24,7 @@ from ..plan.schema import Schema
 from ..sketches.encoder import Encoder
 from ..tables import impossible
 from ..tables.derived import with_derived
-from ..tables.ids import repeated, shown
+from ..tables.ids import named_ids, repeated, shown
 from ..tables.read_options import ReadOptions
 from ..tables.sources import Source, open_pieces
 from ..tables.table import Columns, Encoded, one_per_id
@@ -83,7 +83,9 @@ def encode(columns: Columns, schema: Schema, source: Source) -> Part:
             impossible type.
     """
     names = [attribute.name for attribute in columns.own]
-    (pieces,) = with_derived([source], schema, names, columns.read)
+    ids = columns.id, columns.person
+    named = named_ids(open_pieces(source, columns.read), columns.read, *ids)
+    (pieces,) = with_derived([named], schema, names, columns.read)
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
     rows = tuple(
@@ -152,7 +154,8 @@ def further(
 
 def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -> list[str]:
     """Some cells of a partition, as errors show them."""
-    return [shown(cell) for cell in open_pieces(source, read).cells(column, rows)]
+    pieces = named_ids(open_pieces(source, read), read, column, read.person)
+    return [shown(cell) for cell in pieces.cells(column, rows)]
 
 
 def left_out(

@@ -30,6 +30,7 @@ from ..tables.ids import (
     format_ids,
     id_form,
     id_shapes,
+    named_ids,
     plain_ids,
 )
 from ..tables.impossible import ruled_out
@@ -90,7 +91,7 @@ def check_table(
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     attributes = schema.schema.part(party)
-    source = open_pieces(source, read)
+    source = named_ids(open_pieces(source, read), read, id, read.person)
     (pieces,) = with_derived([source], schema.schema, [a.name for a in attributes], read)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
@@ -159,7 +160,7 @@ def check_ids(source: Source, id: str, read: ReadOptions = DEFAULT) -> str:
         TableError: the table cannot be read, or lacks the column of record or person ids, or their
             type cannot be that of ids.
     """
-    pieces = open_pieces(source, read)
+    pieces = named_ids(open_pieces(source, read), read, id, read.person)
     columns = Columns(id, (), pieces.where, IdKeys.drawn(), read)
     columns.check(pieces.names)
     for piece in pieces.read(columns.wanted, lambda *_: None):

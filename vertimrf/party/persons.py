@@ -24,8 +24,9 @@ from ..arrays import Flags, Words
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..keys import hkdf
-from ..tables.ids import IdKeys, digested, format_ids, of_persons, places_of
+from ..tables.ids import IdKeys, digested, format_ids, named_ids, of_persons, places_of
 from ..tables.read_options import DEFAULT, ReadOptions
+from ..tables.sources import open_pieces
 from ..tables.table import Table, without_column
 
 # A block of the pseudorandom function that sketches do not use.
@@ -160,12 +161,14 @@ def sample_rows(
     what, column = ("id", id) if read.person is None else ("person", read.person)
     if column is None:
         return table
-    if column not in table.column_names:
+    pieces = named_ids(open_pieces(table), read, column)
+    if column not in pieces.names:
         raise without_column(where, what, column, table.column_names)
     said = f"{where}, {what} column {column!r}"
     key = secrets.token_bytes(32) if key is None else key
     keys = IdKeys(*(hkdf(key, b"", name)[:16] for name in (b"ids", b"persons", b"rows")))
-    persons, present = digested(keys.persons, format_ids(table[column], read.id_format, said), said)
+    ids = (table if column in table.column_names else pieces.whole(None))[column]
+    persons, present = digested(keys.persons, format_ids(ids, read.id_format, said), said)
     rows = np.flatnonzero(present)
     persons = persons[rows]
     records = of_persons(keys.pairs, persons, places_of(persons).astype(np.uint64))

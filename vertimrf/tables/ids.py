@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from ..columns.cells import by_type, cell_value, is_text, written_out
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
-from .dropped import EXAMPLES, Tally
-from .read_options import check_formats
+from .arrow import Pieces, mended
+from .dropped import EXAMPLES, Tally, Unreadable
+from .read_options import ReadOptions, check_formats
 
 # Kinds of characters in shapes of ids. A zero that other digits follow in a number is a Z.
 KINDS = (
@@ -105,6 +107,54 @@ def format_ids(
         else:
             texts = pc.replace_substring_regex(texts, r"^0+([0-9A-Za-z])", r"\1")
     return texts
+
+
+def named_ids(pieces: Pieces, read: ReadOptions, *names: str | None) -> Pieces:
+    """A table with the ids that several of its columns have together.
+
+    An id column that the table lacks, and whose name is that of several columns with commas between
+    them, takes their place. The texts of their normalised cells are joined by commas; a comma or a
+    backslash within one gets a backslash before it, so that ("a,b", "c") and ("a", "b,c") differ.
+    Without one of its parts, a record has no id.
+
+    Args:
+        pieces: the table.
+        read: how ids are normalised.
+        names: names of id columns; None is skipped.
+    """
+    for name in names:
+        parts = (name or "").split(",")
+        if name is None or name in pieces.names or not {*parts} <= {*pieces.names}:
+            continue
+        kept = [each for each in pieces.names if each not in parts or each in names]
+        batches = functools.partial(_joined_batches, pieces, name, parts, read.id_format)
+        pieces = replace(pieces, names=(*kept, name), batches=batches)
+    return pieces
+
+
+def _joined_batches(
+    pieces: Pieces,
+    name: str,
+    parts: Sequence[str],
+    formats: Sequence[str],
+    columns: Sequence[str],
+    unreadable: Unreadable,
+) -> Iterator[pa.RecordBatch]:
+    if name not in columns:
+        yield from pieces.batches(columns, unreadable)
+        return
+    needed = dict.fromkeys([*parts, *(each for each in columns if each != name)])
+    where = f"{pieces.where}, id column {name!r}"
+    for batch in pieces.batches(list(needed), unreadable):
+        ids: list[pa.ChunkedArray] = []
+        for part in parts:
+            cells = pa.chunked_array([mended(batch.column(part))])
+            texts = as_texts(format_ids(cells, formats, where), where)
+            texts = pc.if_else(pc.equal(texts, ""), None, texts)
+            ids.append(pc.replace_substring_regex(texts, r"([\\,])", r"\\\1"))
+        joined = pc.binary_join_element_wise(*ids, pa.scalar(",", pa.large_string()))
+        arrays = {each: batch.column(each) for each in needed} | {name: joined.combine_chunks()}
+        yield pa.RecordBatch.from_arrays([arrays[each] for each in columns], list(columns))
 
 
 def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

@@ -20,11 +20,11 @@ from ..errors import SchemaError, TableError
 from ..plan.schema import Schema
 from .csv_file import csv_delimiter, csv_head
 from .formats import encoding_of
-from .ids import few_ids, format_ids, id_form, id_shapes
+from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import offers
 from .parts import parts_of
 from .read_options import DEFAULT, ReadOptions
-from .sources import CSV, Source, format_of, has_types, read_arrow, reading, several
+from .sources import CSV, Source, format_of, has_types, open_pieces, read_arrow, reading, several
 from .table import without_column
 
 LOG = logging.getLogger(__name__)
@@ -104,7 +104,11 @@ def draft_schema(
             different types.
     """
     given = several(sources)
-    tables = [read_arrow(source, _guessed(source, read)) for source in given]
+    tables = []
+    for source in given:
+        table = read_arrow(source, _guessed(source, read))
+        pieces = named_ids(open_pieces(table), read, id)
+        tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
     chosen = [has_types(source) for source in given]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):

@@ -24,6 +24,7 @@ from .ids import (
     digested,
     few_ids,
     format_ids,
+    named_ids,
     of_persons,
     only_in,
     places_of,
@@ -161,7 +162,7 @@ def encode_table(
         TableError: the source is no table, or its ids or formats are not usable.
         SchemaError: columns are missing, or have a type that their values cannot have.
     """
-    pieces = open_pieces(source, read)
+    pieces = named_ids(open_pieces(source, read), read, id, read.person)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
     encoded = columns.encode(pieces)

@@ -236,9 +236,9 @@ NAMED = (
     ),
     Mutation(
         "the size of a table, and not its time, says whether it was written",
-        "runs/party_run.py",
-        "written = Path(self.settings.table).stat().st_mtime_ns",
-        "written = Path(self.settings.table).stat().st_size",
+        "tables/sources.py",
+        "part.path.stat().st_mtime_ns for part in parts",
+        "part.path.stat().st_size for part in parts",
         "runs/test_run_commands.py::test_a_table_written_after_the_acceptance_waits_for_another",
     ),
     Mutation(
@@ -265,7 +265,7 @@ NAMED = (
     Mutation(
         "a run begins without its column of ids",
         "runs/party_run.py",
-        "if doubt := check_ids(path, id, read):",
+        "if doubt := check_ids(where, id, read):",
         'if doubt := "":',
         "runs/test_run_commands.py::test_a_wrong_column_of_ids_is_noticed_before_the_offer",
     ),
@@ -1532,6 +1532,20 @@ NAMED = (
         "not (least <= low and high <= most) or (every and not whole)",
         "every and not whole",
         "columns/test_types.py",
+    ),
+    Mutation(
+        "a comma within an id is one between ids",
+        "tables/ids.py",
+        'pc.replace_substring_regex(texts, r"([\\\\,])", r"\\\\\\1")',
+        "texts",
+        "tables/test_joint_ids.py",
+    ),
+    Mutation(
+        "links in a table's folder lead out of it",
+        "tables/parts.py",
+        "if path.is_symlink():",
+        "if False:",
+        "tables/test_parts.py",
     ),
     Mutation(
         "far dates wrap around to near ones",

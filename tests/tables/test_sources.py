@@ -331,6 +331,13 @@ def test_damaged_files_end_in_a_sentence(folder, name):
         open_pieces(path)
 
 
+def test_an_archive_of_an_unknown_version_is_one(folder):
+    # Version 7.0 is needed to unpack the entry, says its header.
+    content = zipped({"t.csv": CSV}).replace(b"PK\1\2\x14\3\x14", b"PK\1\2\x14\3\x46")
+    with pytest.raises(TableError, match=r"new.zip is a ZIP archive: unpack it"):
+        open_pieces(made(folder, "new.zip", content))
+
+
 def test_a_line_that_is_no_object_costs_itself(tmp_path):
     text = b'{"id": 1, "a": "x", "b": [1]}\n\n[1]\n{"id": 2, "a": {"c": 1}}\nno\n{"id": "3", "d": 1}\n{"id": 4, "a": "y"}'
     path = made(tmp_path, "t.jsonl", text)

@@ -135,9 +135,12 @@ def archive(path: Path, read: ReadOptions) -> Pieces:
     Raises:
         TableError: it is none.
     """
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as file:
-        if set(WORKBOOKS).intersection(file.namelist()):
-            return workbook(path, read)
+    names: set[str] = set()
+    # A damaged archive raises errors of many kinds.
+    with contextlib.suppress(Exception), zipfile.ZipFile(path) as file:
+        names.update(file.namelist())
+    if names.intersection(WORKBOOKS):
+        return workbook(path, read)
     raise TableError(f"{path} is a ZIP archive: unpack it, and name the table in it.")
 
 

@@ -229,3 +229,24 @@ def test_limits_cut_fine_cells():
     assert shares.tolist()[:2] == [1.0, 1.0]
     assert shares[2] < 0.01
     assert shares[4] == 0
+
+
+def test_cells_of_equal_ratio_have_no_wider_last_one():
+    """A bin from almost 0: half of its records are below 1, also where the noise says little."""
+    values = np.random.default_rng(8).lognormal(0, 2, 20_000)
+    attribute = Numbers("x", (values.min(), 2.0, values.max()))
+    starts = attribute.fine.partition.starts
+    ratios = starts[2:400] / starts[1:399]
+    assert ratios.max() < 1.01 * ratios.min()
+    codes = encode(attribute, pa.array(values))
+    measured = np.bincount(encode(attribute.fine, pa.array(values)), minlength=attribute.fine.size)
+    for error in (0.0, 5.0, 20.0):
+        noisy = measured + np.random.default_rng(9).normal(0, error, len(measured))
+        shape_of = attribute.shape(np.bincount(codes), noisy, error)
+        drawn = attribute.drawn(
+            codes, Span(-np.inf, np.inf, None, shape_of), np.random.default_rng(10)
+        )
+        for part in (0.25, 0.5):
+            # Five standard errors of a share of 20,000 twice, and 1 % for the noise.
+            below = (drawn < np.quantile(values, part)).mean()
+            assert abs(below - part) < 5 * np.sqrt(2 * part * (1 - part) / 20_000) + 0.01

@@ -71,6 +71,9 @@ def numbers_inside(
     else:
         least = np.ceil(np.round((low - lattice.offset) / lattice.step, 6))
         most = np.floor(np.round((high - lattice.offset) / lattice.step, 6))
+        # What lies beside a multiple rounds to it.
+        least += lattice.value(least) < low
+        most -= lattice.value(most) > high
         inside = lattice.value(_place(place, least, np.maximum(most, least)))
     # A point beyond the bounds need not be on the grid.
     return np.where(cells.points[chosen], cells.lows[chosen], inside)
@@ -167,7 +170,7 @@ def shape_inside(
     measured = np.asarray(measured, float)
     records = counts[owners]
     spikes = _spikes(cells, owners, measured, line, records, error)
-    plain = np.where(spikes > 0, line, measured)
+    plain = measured - spikes
     left = counts - np.bincount(owners, spikes, len(counts))
     share = np.divide(left, counts, out=np.zeros(len(counts)), where=counts > 0)
     share = np.maximum(share, 0.0)

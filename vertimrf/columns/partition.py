@@ -237,5 +237,6 @@ def _cuts(low: float, high: float, cells: int) -> Floats:
         # Half of each, so that no end overflows.
         parts = np.arange(1, cells) / cells
         return low * (1 - parts) + high * parts
-    ratios: Floats = np.geomspace(least, high, cells + 1)[:-1]
-    return ratios[1:] if least == low else ratios[: cells - 1]
+    # The first cell is wider where the interval goes on below.
+    ratios: Floats = np.geomspace(least, high, cells + (least == low))[:-1]
+    return ratios[1:] if least == low else ratios

@@ -333,12 +333,12 @@ FORMATS = (
     ),
     _refused(
         "an SQLite database",
-        "name a table of it, or a query, with --query",
+        "export the table as Parquet or CSV",
         _starts(b"SQLite format 3\0"),
     ),
     _refused(
         "a DuckDB database",
-        "name a table of it, or a query, with --query",
+        "export the table as Parquet or CSV",
         lambda head: head[8:12] == b"DUCK",
     ),
     _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF\r\n\x1a\n")),

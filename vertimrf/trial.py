@@ -143,10 +143,7 @@ def open_tables(
     if schema is None:
         dropped = () if read.person is None else [read.person]
         # A data frame in memory tells more of the types of its objects than its pieces.
-        whole = [
-            source if hasattr(source, "iloc") else table
-            for source, table in zip(sources, tables, strict=True)
-        ]
+        whole = [s if hasattr(s, "iloc") else t for s, t in zip(sources, tables, strict=True)]
         draft = draft_schema(whole, id, drop=dropped, read=read)
         schema = draft.schema
         for flag in draft.flags:

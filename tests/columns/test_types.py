@@ -464,3 +464,23 @@ def test_a_synthesizer_without_a_schema_keeps_the_types(tmp_path):
     write_table(ALL.select(["text of digits", "uint8"]), tmp_path / "t.csv")
     rows = Synthesizer().fit(tmp_path / "t.csv", epsilon=5.0).sample(50, seed=0)
     assert rows.schema.types == [pa.int64(), pa.int64()]
+
+
+@pytest.mark.parametrize("shape", ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%H:%M:%S", "%d.%m.%Y"])
+def test_texts_that_are_times_come_back_as_texts(shape):
+    start = dt.datetime(2020, 1, 1)
+    texts = [(start + SECOND * 50_000 * i).strftime(shape) for i in range(N)]
+    frame = pd.DataFrame({"x": texts})
+    (attribute,) = draft_schema(frame).schema.attributes
+    codes = encode_columns(read_arrow(frame), [attribute], "x")
+    (rows,) = decode_pieces(codes, [attribute], np.random.default_rng(0))
+    assert rows["x"].type == pa.string()
+    assert len({len(text) for text in rows["x"].to_pylist()}) == 1
+    again = encode_columns(rows, [attribute.as_written()], "x")
+    assert (again == codes).all()
+
+
+def test_ordered_categories_of_days_are_days():
+    days = pd.Categorical(pd.to_datetime(["2020-01-01", "2020-01-03"] * 20), ordered=True)
+    (attribute,) = draft_schema(pd.DataFrame({"x": days})).schema.attributes
+    assert attribute.calendar == "timestamp"

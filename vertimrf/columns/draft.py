@@ -106,7 +106,7 @@ def draft_attribute(
         else:
             attribute = _drafted(name, column, found, flag, dates, typed)
     except SchemaError as error:
-        raise Excluded(f"has no domain that a schema may have ({error})") from None
+        raise Excluded(f"has no domain that a schema may have ({str(error).rstrip('.')})") from None
     if found.absent and not attribute.holds_numbers:
         absent, often = max(found.absent.items(), key=lambda pair: pair[1])
         codes = all(CODE.fullmatch(str(value)) for value in found.values)
@@ -233,31 +233,25 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
         else:
             found[value] = found.get(value, 0) + count
     ordered = getattr(column.type, "ordered", False)
-    declared = tuple(value for value in declared if value is not None and value == value)
-    few = typed and 0 < len(declared) <= LISTED_TEXTS and not infinite
-    if not few or not (ordered or is_text(kind)):
+    declared = tuple(dict.fromkeys(v for v in declared if v is not None and v == v))
+    plain = is_text(kind) or (ordered and all(type(v) in (int, float) for v in declared))
+    if not typed or not plain or infinite or len(declared) > LISTED_TEXTS:
         declared = ()
     return Counted(found, absent, missing, infinite, declared, ordered)
 
 
 def declared_values(name: str, found: Counted, flag: Callable[[str, str], None]) -> Attribute:
     """A categorical attribute of the values that a column may have."""
-    try:
-        if found.ordered:
-            return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
-    except SchemaError:
-        # Dates, perhaps.
-        pass
+    if found.ordered:
+        return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
     counts = dict.fromkeys(found.declared, 0) | found.values
     return drafted_text(name, counts, found.missing, flag)
 
 
-def iso_format(calendar: Calendar, texts: Iterable[str]) -> str:
-    """The format of dates and times as ISO 8601 writes them, as the texts have it."""
-    parts = {"date": "%Y-%m-%d", "time": "%H:%M:%S"}
-    if calendar != "timestamp":
-        return parts[calendar]
-    return f"{parts['date']}{next(iter(texts))[10]}{parts['time']}"
+def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
+    """The format of timestamps with a T between date and time; None of other texts of ISO 8601."""
+    plain = calendar == "timestamp" and all(len(text) == 19 and text[10] == "T" for text in texts)
+    return "%Y-%m-%dT%H:%M:%S" if plain else None
 
 
 def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:

@@ -6,7 +6,7 @@ FOLDER holds adult.csv.gz and adult-domain.json; without it, a stand-in with Adu
 A line is measured where what it needs is installed: mbi 2 (the extra `mbi`) or mbi 1.1 (`mbi1`) for MST and AIM, OpenDP with mbi
 1.1 (`opendp`) for its own AIM. The two mbi exclude each other, so that all lines take two environments.
 
-On mbi, MST (McKenna, Miklau, Sheldon, 2021) and AIM (McKenna, Mullins, Sheldon, Miklau, 2022; with rounds of equal budget) are
+On mbi, MST (McKenna, Miklau, Sheldon, 2021; also with rare values merged, as in mbi's repository) and AIM (McKenna, Mullins, Sheldon, Miklau, 2022; with rounds of equal budget) are
 written out here (and AIM with its published budget, for benchmarks/peers). They run with mbi's estimator first; then the same
 selections and the same noisy counts are gone through again with ours, with all the work in between: so rounds and measurements
 are the same, and times compare. OpenDP draws its noise itself: there the times of whole releases are compared per fit, and loss
@@ -118,6 +118,12 @@ class Mbi:
             "ours": with_potentials(estimate),
         }
 
+    def forget(self):
+        """Drop what was compiled, as where a mechanism has a process of its own."""
+        import jax
+
+        jax.clear_caches()
+
     def answers(self, model, cliques):
         """Marginals of a model; many at once where the model is mbi's own and it offers that."""
         at_once = getattr(self.mbi.marginal_oracles, "bulk_variable_elimination", None)
@@ -211,7 +217,7 @@ class Mechanism:
     def run(self):
         start = time.perf_counter()
         self.steps()
-        codes = rows_of(self.model, self.data)
+        codes = self.undone(rows_of(self.model, self.data))
         return Outcome(
             self.selected,
             self.measurements,
@@ -224,6 +230,9 @@ class Mechanism:
     def steps(self):
         raise NotImplementedError
 
+    def undone(self, codes):
+        return codes
+
 
 class MST(Mechanism):
     """A spanning tree of the worst fitted pairs, a third of the budget each for one-way marginals, choice and pairs."""
@@ -231,6 +240,7 @@ class MST(Mechanism):
     def steps(self):
         names, d = self.data.names, len(self.data.names)
         self.measure([(a,) for a in names], math.sqrt(3 * d / (2 * self.rho)))
+        self.compress()
         self.refit()
         pairs = list(itertools.combinations(names, 2))
         answers = dict(zip(pairs, self.mbi.answers(self.model, pairs), strict=True))
@@ -246,6 +256,40 @@ class MST(Mechanism):
             component = {x: component[a] if c == joined else c for x, c in component.items()}
         self.measure(chosen, math.sqrt(3 * (d - 1) / (2 * self.rho)))
         self.refit()
+
+    def compress(self):
+        """Nothing by default."""
+
+
+class CompressedMST(MST):
+    """MST as in mbi's repository: a column's rare values are one, counted by a query that is a lambda."""
+
+    def compress(self):
+        self.merged, codes, sizes = {}, self.data.codes.copy(), list(self.data.sizes)
+        for a, m in enumerate(self.measurements):
+            rare = np.flatnonzero(m.noisy_measurement < 3 * m.stddev)
+            if len(rare) < 2:
+                continue
+            kept = np.setdiff1d(np.arange(sizes[a]), rare)
+            of = np.full(sizes[a], len(kept))
+            of[kept] = np.arange(len(kept))
+            weights = np.append(np.ones(len(kept)), len(rare) ** -0.5)
+            noisy = np.bincount(of, m.noisy_measurement) * weights
+            self.measurements[a] = self.mbi.mbi.LinearMeasurement(
+                noisy, m.clique, m.stddev, lambda f, weights=weights: f.datavector() * weights
+            )
+            self.merged[a], codes[a], sizes[a] = (kept, rare), of[codes[a]], len(weights)
+        self.data = Dataset(self.data.name, self.data.names, tuple(sizes), codes)
+        self.domain = self.mbi.mbi.Domain(list(self.data.names), self.data.sizes)
+        self.tables = {}
+
+    def undone(self, codes):
+        """Rare values are drawn at random."""
+        rng = np.random.default_rng([3, self.seed])
+        for a, (kept, rare) in self.merged.items():
+            drawn = rng.choice(rare, codes.shape[1])
+            codes[a] = np.where(codes[a] < len(kept), np.append(kept, 0)[codes[a]], drawn)
+        return codes
 
 
 class AIM(Mechanism):
@@ -353,7 +397,7 @@ def loss_of(model, measurements):
         0.5
         * float(
             np.square(
-                (np.asarray(model.project(m.clique).values).ravel() - m.noisy_measurement)
+                (np.asarray(m.query(model.project(m.clique))).ravel() - m.noisy_measurement)
                 / m.stddev
             ).sum()
         )
@@ -375,8 +419,9 @@ def on_mbi(whole, part, scale):
     mbi = Mbi()
     estimators = mbi.estimators()
     AIM.scale = scale
-    for mechanism, data in ((MST, whole), (AIM, part)):
+    for mechanism, data in ((MST, whole), (CompressedMST, whole), (AIM, part)):
         rho = budget(data)
+        mbi.forget()
         name = f"{mechanism.__name__} on mbi {'2' if mbi.second else '1.1'}"
         theirs = mechanism(data, mbi, estimators["mbi"], None, rho).run()
         ours = mechanism(data, mbi, estimators["ours"], theirs.selected, rho).run()

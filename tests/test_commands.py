@@ -6,6 +6,7 @@ inline code, are held here against click's commands and the scripts' own parsers
 
 import ast
 import re
+import runpy
 import shlex
 import tomllib
 from pathlib import Path
@@ -179,6 +180,19 @@ def test_paths_in_code_exist(page):
             assert any(path.exists() for path in missing), (
                 f"{page}: {piece}: there is no benchmarks.{module}"
             )
+
+
+def test_every_extra_has_an_example_in_a_fresh_environment():
+    """`.ci/install-lines` finds what pages install, and knows what to run for each extra."""
+    path = ROOT / ".ci" / "install-lines"
+    if not path.is_file():
+        pytest.skip("installed without CI")
+    script = runpy.run_path(str(path))
+    names = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")]
+    lines = script["wanted"](lambda name: (ROOT / name).read_text(), ["README.md", *names])
+    assert {(".[demo]",), (".[demo,test]",), ("flwr[simulation]",)} <= set(lines)
+    extras = {extra for line in lines for extra in script["extras_of"](line)}
+    assert extras == set(script["EXAMPLES"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ results are two tables: of the people whom both know, and of everybody.
 
     python examples/journeys/clinic.py [FOLDER]
 
-It needs pandas.
+It needs `pip install 'vertimrf[experiments]'`.
 """
 
 from __future__ import annotations

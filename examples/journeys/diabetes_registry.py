@@ -5,8 +5,8 @@ written in two ways, and an outcome that one patient in sixteen has. Every comma
 
     python examples/journeys/diabetes_registry.py [FOLDER]
 
-Trees are trained on the synthetic rows, and tested on real patients who are not in the tables. The script needs `pip install
-'vertimrf[experiments]' pandas`.
+Trees are trained on the synthetic rows, and tested on real patients who are not in the tables. The script needs
+`pip install 'vertimrf[experiments]'`.
 """
 
 from __future__ import annotations

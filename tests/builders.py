@@ -136,8 +136,8 @@ class Tape(FixedNoise):
         self.queries.append((scale, np.array(values)))
         known = None if self.played is None else self.played.answers[len(self.answers)]
         if known is not None and known.shape != np.shape(values):
-            # Counts of values that occur, of which the tables have different ones: none is shown.
-            known = np.zeros(np.shape(values), np.int64)
+            # Counts of values that occur, of which the tables have different ones: a new one is nothing.
+            known = np.pad(known, (0, max(len(values) - len(known), 0)))[: len(values)]
         self.answers.append(draw(values, scale) if known is None else known)
         return self.answers[-1]
 

@@ -186,6 +186,9 @@ class Draw:
             self.levels(of.shapes((0,))[0], of.floor, of.highest((0,))[0])
             for of in plan.agreement_of(party).values()
         ]
+        sizes = [plan.schema.fine[a].size for a in plan.fine_of(party)]
+        sigma = plan.local[party].fine_sigma
+        fine = tuple(self.counts((n,), records, sigma, plan.expected_records) for n in sizes)
         off = self.pick(*[0] * 10, -4, 4, 15, -15) * plan.count_sigma
         return Message(
             plan.digest(),
@@ -197,6 +200,7 @@ class Draw:
             tuple(sketches),
             tuple(agreement),
             tuple(tables),
+            fine,
         )
 
     def marginals(self, plan, party, records):

@@ -60,10 +60,12 @@ def test_aim_through_opendp(capsys):
     assert "fitted by vertimrf.adapters.mbi1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("front", ["arrow", "polars"])
-def test_sketches_in_another_front_end(front):
-    pytest.importorskip({"arrow": "pyarrow"}.get(front, front))
-    shared, error = importlib.import_module(f"sketch_in_{front}").main()
+@pytest.mark.parametrize(
+    "example, front", [("sketch_in_arrow", "pyarrow"), ("sketch_in_polars", "polars")]
+)
+def test_sketches_in_another_front_end(example, front):
+    pytest.importorskip(front)
+    shared, error = importlib.import_module(example).main()
     assert abs(shared - 2_000) < 5 * error < 500
 
 

@@ -37,6 +37,8 @@ EXAMPLES = {
     "every_role.py": "test_examples.py",
     "mst_through_mbi.py": "test_examples.py",
     "notebook.ipynb": "test_examples.py",
+    "sketch_in_arrow.py": "test_examples.py",
+    "sketch_in_polars.py": "test_examples.py",
     "flower": "flower/test_network.py",
     "journeys/clinic.py": "test_journeys.py",
     "journeys/diabetes_registry.py": "test_journeys.py",

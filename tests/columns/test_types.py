@@ -401,8 +401,8 @@ def test_durations_among_objects_are_seconds():
 def test_a_private_domain_beyond_its_type_has_none():
     parts = {"name": "x", "bins": "private", "integral": True, "type": "uint8"}
     domain = PrivateDomain.from_json(parts)
-    assert domain.binned((0.0, 9.0, 255.0)).type == "uint8"
-    assert domain.binned((-4.0, 9.0, 255.0)).type is None
+    assert domain.binned((0.0, 9.0, 255.0), ()).type == "uint8"
+    assert domain.binned((-4.0, 9.0, 255.0), ()).type is None
 
 
 def test_cells_of_a_csv_file_come_back_as_they_were_written(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from commands import good, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vertimrf.plan.attribute import Attribute
 
+from vertimrf.columns.column import Attribute
 from vertimrf.errors import TableError
 from vertimrf.party.check import check_ids
 from vertimrf.party.persons import sample_rows

@@ -1545,7 +1545,7 @@ NAMED = (
         "tables/parts.py",
         "if path.is_symlink():",
         "if False:",
-        "tables/test_parts.py",
+        "tables/test_tables_parts.py",
     ),
     Mutation(
         "far dates wrap around to near ones",

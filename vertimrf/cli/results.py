@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -117,7 +118,8 @@ def report(
 
     if not out.endswith((".html", ".htm")):
         raise PlanError(f"A report's name ends in .html, not {out}.")
-    check_writable(out, read=(*run, *real))
+    # A run folder may have its report in it.
+    check_writable(out, read=(*(path for path in run if not Path(path).is_dir()), *real))
     party = None
     if real and (its := party_run(real[0], id_column, read != ReadOptions())):
         party, real, id_column, read = its.name, [its.settings.table], its.settings.id, its.settings

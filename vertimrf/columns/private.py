@@ -245,7 +245,9 @@ class PrivateNumbers(PrivateDomain):
         def usual(value: float) -> float:
             """The usual count of the multiples of the step beside a value."""
             near = (value + i * step for i in range(-BESIDE, BESIDE + 1) if i) if step else ()
-            counts = [heavy.get(float(self.known.lattice.snapped(one)), 0) for one in near]
+            # Of a count below the threshold nothing is known.
+            unknown = threshold / 2
+            counts = [heavy.get(float(self.known.lattice.snapped(one)), unknown) for one in near]
             return float(np.median(counts)) if counts else 0.0
 
         out = [value for value, count in heavy.items() if count > STANDS_OUT * usual(value)]

@@ -530,6 +530,7 @@ class Attribute(ABC):
         clamp: bool = False,
         missing: bool = False,
         format: str | None = None,
+        **more: Any,
     ) -> Attribute:
         """A numeric attribute with public bin edges.
 
@@ -541,6 +542,8 @@ class Attribute(ABC):
             clamp: whether values outside the edges count as the nearest edge.
             missing: whether missing values are a category, not an error.
             format: how texts are written.
+            more: ``offset``, ``grid`` and ``points`` of
+                :class:`vertimrf.columns.numbers.Numbers`.
 
         Raises:
             SchemaError: the parts are no valid domain.
@@ -555,6 +558,7 @@ class Attribute(ABC):
             clamp=clamp,
             missing=missing,
             format=format,
+            **more,
         )
 
     @staticmethod

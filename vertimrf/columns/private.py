@@ -38,7 +38,7 @@ BINS, VALUES = 16, 256
 OTHER = "other"
 DAY_SECONDS = 86_400
 # Part of the epsilon of a search of numbers that finds points, and most points.
-POINTS_PART, POINTS = 0.3, 20
+POINTS_PART, POINTS = 0.5, 20
 # A point has more than this many times the usual count of so many multiples of the step beside it.
 STANDS_OUT, BESIDE = 3.0, 3
 

@@ -29,7 +29,7 @@ UNCOUNTED_DELTA = 1e-10
 # a million records.
 DOMAIN_DELTA = 1e-13
 # Share of epsilon and delta for the search for domains, if one process holds all data.
-DOMAIN_SHARE = 0.05
+DOMAIN_SHARE = 0.1
 # Largest delta. Publishing one record in a hundred would meet it, with epsilon 0.
 MAX_DELTA = 0.01
 # Limits of any plan, whoever sends it: cells of a clique (half a gibibyte), records, and bytes of

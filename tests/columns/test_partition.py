@@ -146,6 +146,14 @@ def test_conditions_know_points(attribute, limits, every, some):
     assert condition.cut(attribute) == some
 
 
+def test_a_number_beside_a_multiple_is_that_multiple():
+    knots = Numbers("speed", (0, 9.20624, 100), resolution=1.15078)
+    values = pa.array([9.20624, 8 * 1.15078, 9.206239999999999, 9.2, 100.0, 0.0])
+    assert encode(knots, values).tolist() == [1, 1, 1, 0, 1, 0]
+    fine = knots.fine.partition.lows[encode(knots.fine, values)]
+    assert np.allclose(fine[:3], 9.20624)
+
+
 def test_points_are_named_in_words():
     texts = [CAPPED.code_text(code) for code in range(CAPPED.size)]
     assert texts == ["0", "above 0 to 100", "from 100 to 1000", "from 1000 to 25862.32", "25862.32"]

@@ -31,6 +31,8 @@ MISSING, OUTSIDE = -1, -2
 # applied to.
 MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 FAR = 10**18
+# Part of a step that rounding errors stay below.
+ROUNDING = 1e-6
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
 
@@ -231,6 +233,10 @@ def binned_encoder(attribute: Numbers, where: str) -> Encode:
     def encode(column: pa.ChunkedArray) -> Int32s:
         numbers, missing = attribute.numbers(column, where)
         codes = cells.codes(numbers)
+        if attribute.step and not attribute.whole:
+            # A number just below a multiple of the step is that multiple, but for rounding.
+            above = cells.codes(numbers + ROUNDING * attribute.step)
+            codes = np.where(above == OUTSIDE, codes, above)
         if attribute.clamp:
             beyond = np.flatnonzero((codes == OUTSIDE) & ~np.isnan(numbers))
             codes[beyond] = cells.nearest(np.clip(numbers[beyond], low, high))

@@ -441,6 +441,16 @@ class Fine(Numbers):
     def _check(self, where: str) -> None:
         """Nothing: the attribute was checked."""
 
+    @property
+    def step(self) -> float:
+        """See :class:`Attribute`."""
+        return self.of.step
+
+    @property
+    def whole(self) -> bool:
+        """See :class:`Numbers`."""
+        return self.of.whole
+
     @cached_property
     def _finer(self) -> tuple[Partition, Integers]:
         finer = self.of.partition.finer(self.of.lattice)

@@ -54,7 +54,7 @@ class Trust:
         columns: names of its columns.
         known: "measured"; "implied", if it follows from measured pairs by the model's conditional
             independence; or "unknown".
-        wrong: expected share of the records that the marginal has in wrong cells; None if unknown.
+        wrong: expected share of the records that the marginal has in wrong bins; None if unknown.
         cell: largest 95 % error of a cell, records; None if unknown.
         dependence, model_dependence: of a measured pair, its distance from independence by the
             measurement, less the expected noise, and by the model.

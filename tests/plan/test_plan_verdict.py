@@ -51,6 +51,7 @@ def test_a_useless_plan_is_refused_with_what_would_help():
         plan_with(TWO, **USELESS, even_if_useless=False)
     sentence = str(refused.value)
     assert sentence.startswith("Useless: three columns together are predicted to be wrong for")
+    assert "of the records, counted in bins" in sentence
     for remedy in ("half the bins", "half the columns", "epsilon 0.4", "2,000 records"):
         assert remedy in sentence
     assert sentence.endswith("--even-if-useless.")

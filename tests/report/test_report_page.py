@@ -127,6 +127,14 @@ def test_all_of_a_run_is_on_the_page(made, plain):
     assert roles <= {"img", "alert", "region"}
 
 
+def test_the_page_says_which_error_stands_where_and_scales_end_at_all_records(plain):
+    headings = plain.count('class="n" title="one standard error of the noise">±</th>')
+    assert headings == plain.count(">±</th>") > 0
+    assert "two standard errors to either side; the columns ± are one" in Reader(plain).text
+    ends = re.findall(r'<span class="soft">to ([0-9.]+) %</span>', plain)
+    assert max(map(float, ends), default=101) <= 100
+
+
 def test_the_truth_is_marked_loudly(made, plain, beside_truth):
     read = Reader(beside_truth)
     assert "NOT PRIVATE. FOR YOUR OWN EYES." in read.text

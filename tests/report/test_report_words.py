@@ -160,6 +160,6 @@ def test_what_a_model_is_useful_for_is_told_with_its_errors():
         }
     )
     assert said == (
-        "Useful for single columns (0.3 % of the records in wrong cells) and pairs at one party (5 %); "
+        "Useful for single columns (0.3 % of the records in wrong bins) and pairs at one party (5 %); "
         "rough for pairs across parties (10 %); not for three columns together (30 %); unknown for others."
     )

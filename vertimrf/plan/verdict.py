@@ -107,7 +107,7 @@ class Verdict:
         columns = ("a column is", "two columns together are", "three columns together are")
         out = (
             f"{self.word.capitalize()}: {columns[self.errors.ways - 1]} predicted to be wrong for "
-            f"{_percent(self.errors.three)} of the records"
+            f"{_percent(self.errors.three)} of the records, counted in bins"
         )
         if self.word == "useless":
             out += f"; noisy independent columns for {_percent(self.independent)}"

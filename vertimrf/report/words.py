@@ -56,7 +56,7 @@ def useful_for(groups: Mapping[str, Sequence[Trust]]) -> str:
         groups: some marginals, by what they are.
 
     Returns:
-        A sentence, such as "Useful for single columns (0.4 % of the records in wrong cells); not for
+        A sentence, such as "Useful for single columns (0.4 % of the records in wrong bins); not for
         three columns together (30 %)." Empty without marginals.
     """
     judged: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def useful_for(groups: Mapping[str, Sequence[Trust]]) -> str:
             word = "useful" if mean <= GOOD else "rough" if mean <= ROUGH else "not"
             judged.setdefault(f"{word} for", []).append(f"{name} ({100 * mean:.2g} %)")
     parts = [f"{word} {' and '.join(names)}" for word, names in judged.items()]
-    said = "; ".join(parts).replace(" %)", " % of the records in wrong cells)", 1)
+    said = "; ".join(parts).replace(" %)", " % of the records in wrong bins)", 1)
     return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 

@@ -135,6 +135,28 @@ def test_the_page_says_which_error_stands_where_and_scales_end_at_all_records(pl
     assert max(map(float, ends), default=101) <= 100
 
 
+@pytest.mark.parametrize("epsilon, warned", [(1.0, False), (84.51, True)])
+def test_a_large_epsilon_is_called_so(made, epsilon, warned, monkeypatch):
+    monkeypatch.setattr(type(made.run.model.ledger), "epsilon", epsilon)
+    html = page(made.run)
+    assert f"ε = {epsilon:.4g} at" in html
+    assert ("Such a large ε promises little" in html) == warned
+
+
+def test_marks_stand_out_from_bars_and_tables_show_that_they_scroll(plain):
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    mark, bar = (
+        re.search(pattern, plain).group(1)
+        for pattern in (r"--mark: (#\w{6})", r"\.model {[^}]*background: (#\w{6})")
+    )
+    assert (light(bar) + 0.05) / (light(mark) + 0.05) >= 4.5
+    assert re.search(r"\.scroll {[^}]*no-repeat local[^}]*overflow-x: auto", plain)
+
+
 def test_the_truth_is_marked_loudly(made, plain, beside_truth):
     read = Reader(beside_truth)
     assert "NOT PRIVATE. FOR YOUR OWN EYES." in read.text

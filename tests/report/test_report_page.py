@@ -149,11 +149,14 @@ def test_marks_stand_out_from_bars_and_tables_show_that_they_scroll(plain):
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
-    mark, bar = (
-        re.search(pattern, plain).group(1)
-        for pattern in (r"--mark: (#\w{6})", r"\.model {[^}]*background: (#\w{6})")
-    )
-    assert (light(bar) + 0.05) / (light(mark) + 0.05) >= 4.5
+    roots = [
+        dict(re.findall(r"--(\w+): (#\w{6})", root)) for root in re.findall(":root {.*}", plain)
+    ]
+    assert len(roots) == 2  # Light and dark.
+    for root in roots:
+        for front, back in (("mark", "bar"), ("ink", "page"), ("soft", "card"), ("loud", "page")):
+            dark, bright = sorted((light(root[front]), light(root[back])))
+            assert (bright + 0.05) / (dark + 0.05) >= 4.5, (front, back)
     assert re.search(r"\.scroll {[^}]*no-repeat local[^}]*overflow-x: auto", plain)
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from vertimrf.columns.private import PrivateDomain, Search
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.ledger import spent_beforehand
+from vertimrf.privacy.noise import SystemNoise
 
 N = 16_000
 CAP = 25862.3203125
@@ -56,3 +58,30 @@ def test_points_that_are_all_are_listed():
     assert attribute.grid == attribute.points == (20.0, 40.0, 60.0)
     assert attribute.size == 3
     assert attribute.clamp
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"calendar": "date"},
+        {"calendar": "timestamp", "timezone": "Pacific/Kiritimati"},
+        {"calendar": "time"},
+        {"integral": True},
+        {"resolution": 0.01},
+        {},
+    ],
+)
+def test_edges_of_mere_noise_are_edges_that_a_column_can_have(asked):
+    """Whether a search ends in an error must not depend on records: no noise leads to one."""
+    section = {"name": "x", "bins": "private", **asked}
+    domain = PrivateDomain.from_json(section)
+    rng = np.random.default_rng(0)
+
+    class Wild(SystemNoise):
+        def geometrics(self, values, scale):
+            return np.rint(rng.standard_cauchy(len(values)) * 30 * scale).astype(np.int64)
+
+    for _ in range(60):
+        cells = np.array([]) if "calendar" in asked else rng.normal(0, 1, 3)
+        attribute, _ = domain.find(cells, Search(1.0, 1e-13, 1, Wild()))
+        assert attribute is None or attribute.size

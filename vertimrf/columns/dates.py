@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats
 from ..errors import SchemaError
-from .calendar import CALENDARS, Calendar, to_number, to_text, zone_of
+from .calendar import CALENDARS, DAY, Calendar, to_number, to_text, zone_of
 from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
 from .column import Attribute, Value
 from .numbers import Numbers
@@ -97,6 +97,16 @@ class Dates(Numbers):
     def whole(self) -> bool:
         """See :class:`Numbers`."""
         return True
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """See :class:`Numbers`: the years 2 to 9998, in which every time zone has a date."""
+        if self.calendar == "time":
+            return 0.0, float(DAY)
+        scale = 1 if self.calendar == "date" else DAY
+        ends = (to_number("date", f"{year}-01-01") for year in ("0002", "9999"))
+        low, high = (scale * end for end in ends)
+        return low, high
 
     @property
     def instants(self) -> tuple[Calendar, str | None]:

@@ -32,6 +32,8 @@ MAX_STEPS = 2.0**53
 LARGEST = sys.float_info.max
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
+# Largest edge that is searched for.
+LARGEST = 1e300
 # Most points of an attribute.
 MAX_POINTS = 1000
 
@@ -187,6 +189,12 @@ class Numbers(Attribute):
     def extremes(self) -> tuple[float, float]:
         """See :class:`Attribute`."""
         return float(self.partition.lows[0]), float(self.partition.highs[-1])
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The least and the greatest number that an edge may be."""
+        most = MAX_STEPS / 2 * self.step if self.step else LARGEST
+        return -most, most
 
     @property
     def step(self) -> float:

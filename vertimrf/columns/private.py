@@ -214,6 +214,8 @@ class PrivateNumbers(PrivateDomain):
 
     def find(self, cells: Floats, search: Search) -> tuple[Attribute | None, list[Event]]:
         """See :class:`PrivateDomain`: the points first, then bins of the numbers beside them."""
+        # A whole number stands for all numbers up to the next.
+        cells = np.floor(cells) if self.known.integral else cells
         event = _threshold(search, POINTS_PART)
         events: list[Event] = [event]
         values, counts = np.unique(cells, return_counts=True)
@@ -231,8 +233,11 @@ class PrivateNumbers(PrivateDomain):
 
         bounds = self.known.limits if self.bounded else None
         edges = find_edges(histogram, self.most, self.known.step, bounds)
+        # Noise may find edges in years that no calendar has.
+        edges = tuple(np.unique(np.clip(edges or (), *self.known.reach)).tolist())
+        edges = edges if len(edges) > 1 else ()
         # Histograms that were not needed are no events.
-        found = edges is not None or bool(points)
+        found = bool(edges or points)
         return (self.binned(edges or (), points) if found else None), events
 
     def _points(self, values: Floats, noisy: Integers, threshold: int) -> tuple[float, ...]:

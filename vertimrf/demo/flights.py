@@ -26,9 +26,9 @@ FLIGHT_ID = "flight_id"
 # instruments and of the aircraft register. None is computed from the flights. Bounds are generous.
 # Values without a natural limit are clamped.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-# Public knowledge of numbers: a knot in miles an hour; the visibilities that stations report, in miles; and
+# Public knowledge of numbers: whole knots in miles an hour; the visibilities that stations report, in miles; and
 # the lengths of routes from New York, in miles (Bureau of Transportation Statistics).
-KNOT = 1.15078
+KNOTS = tuple(1.15078 * knots for knots in range(87))
 MILES = (0, 0.06, 0.12, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)
 DISTANCES = (
     *(17, 80, 94, 96, 116, 143, 160, 169, 173, 184, 185, 187, 195, 198, 199, 200, 209, 212),
@@ -256,7 +256,7 @@ def flight_schema() -> Schema:
         numeric(
             "wind_speed",
             [0, 3, 6, 9, 12, 15, 20, 30, 100],
-            resolution=KNOT,
+            grid=KNOTS,
             clamp=True,
             missing=True,
         ),

@@ -264,7 +264,7 @@ class Attribute(ABC):
         return text.strip() if number != number else number
 
     def number(self, limit: Value) -> float:
-        """A limit of a condition as a number; of an attribute with a step, in steps.
+        """A limit of a condition as a number.
 
         Raises:
             SchemaError: it is no number, date or time as the attribute holds.
@@ -311,28 +311,15 @@ class Attribute(ABC):
         return every, some
 
     def _holds_any(self, begin: float, end: float, begin_open: bool, end_open: bool) -> bool:
-        """Whether there is a value from begin to end."""
-        if begin >= end:
-            return begin == end and not (begin_open or end_open)
-        if self.dense:
-            return True
-        # Values are whole numbers of steps, or the span is one value.
-        return (
-            math.floor(begin) + 1 <= math.ceil(end) - 1
-            or not (begin_open or begin % 1)
-            or not (end_open or end % 1)
-        )
+        """Whether there is a value from begin to end, of which one code holds both."""
+        # A code that is listed is one value.
+        return begin == end and not (begin_open or end_open)
 
     @abstractmethod
     def spans(self) -> list[tuple[float, float, bool]]:
         """First and last value of every code except that of missing values, and whether the last is
-        excluded. Of an attribute with a step, they count steps.
+        excluded.
         """
-
-    @property
-    def dense(self) -> bool:
-        """Whether there is a value between any two others of a bin."""
-        return False
 
     @abstractmethod
     def ends(self) -> tuple[Floats, Floats]:
@@ -351,11 +338,7 @@ class Attribute(ABC):
         Returns:
             The values, infinite where no value is on that side [shape=(n,), float64].
         """
-        sign = 1.0 if up else -1.0
-        values = np.append(np.sort(sign * self.ends()[0]), np.inf)
-        place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
-        nearest: Floats = sign * values[place]
-        return nearest
+        return nearest_listed(self.ends()[0], limits, strict, up)
 
     @property
     @abstractmethod
@@ -646,3 +629,12 @@ def parse(text: str) -> float:
         return float(text) if "_" not in text else np.nan
     except ValueError:
         return np.nan
+
+
+def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Floats:
+    """As :meth:`Attribute.nearest`, among listed values [shape=(k,), float64, in any order]."""
+    sign = 1.0 if up else -1.0
+    values = np.append(np.sort(sign * values), np.inf)
+    place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
+    nearest: Floats = sign * values[place]
+    return nearest

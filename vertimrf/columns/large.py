@@ -52,13 +52,15 @@ class Large(Numbers):
 
     def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
         """See :class:`Attribute`."""
+        import pyarrow as pa
+
         from .cells import by_type, is_text, written_out
 
         def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
             near, missing = super(Large, self).numbers(cells, where)
             near = near - self.origin
             cells = written_out(cells)
-            if is_text(cells.type) or not is_float(cells.type):
+            if is_text(cells.type) or not pa.types.is_floating(cells.type):
                 exact = [self._distance(text) for text in cells.cast("string").to_pylist()]
                 near = np.where(np.isnan(exact), near, exact)
             return near, missing
@@ -73,13 +75,6 @@ class Large(Numbers):
 
     def _number(self, number: float) -> Any:
         return int(number) + self.origin
-
-
-def is_float(kind: pa.DataType) -> bool:
-    """Whether a type is one of floating-point numbers."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_floating(kind))
 
 
 def is_large(parts: Mapping[str, Any]) -> bool:

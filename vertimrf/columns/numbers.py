@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
 from .cell_types import WHOLE, check_number_type
-from .column import Attribute, Limits, Value, no_domain
+from .column import Attribute, Limits, Value, nearest_listed, no_domain
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
 
@@ -478,15 +478,6 @@ class Fine(Numbers):
     def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
         """See :class:`Attribute`."""
         return self.of.numbers(column, where)
-
-
-def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Floats:
-    """As :meth:`Attribute.nearest`, among listed values [shape=(k,), float64, in any order]."""
-    sign = 1.0 if up else -1.0
-    values = np.append(np.sort(sign * values), np.inf)
-    place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
-    nearest: Floats = sign * values[place]
-    return nearest
 
 
 def listed_numbers(grid: tuple[float, ...]) -> dict[str, tuple[float, ...]]:

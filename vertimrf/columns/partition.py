@@ -82,10 +82,8 @@ class Lattice:
         return (low, math.nextafter(stop, -math.inf)) if low < stop else None
 
     def after(self, number: float) -> float:
-        """The number after one of them."""
-        if self.step:
-            return float(self.value(math.floor(self.place(number)) + 1))
-        return math.nextafter(number, math.inf)
+        """The next multiple of the step after a number."""
+        return float(self.value(math.floor(self.place(number)) + 1))
 
     def count(self, low: float, high: float) -> int:
         """How many numbers there are from one to another one, if they are not dense."""
@@ -93,10 +91,6 @@ class Lattice:
             first = np.searchsorted(self._values, low)
             return int(np.searchsorted(self._values, high, side="right") - first)
         return round((high - low) / self.step) + 1 if self.step else 0
-
-    def holds(self, number: float) -> bool:
-        """Whether a number is one of them."""
-        return self.ends(number, math.nextafter(number, math.inf)) is not None
 
 
 def decimals(number: Any) -> int:
@@ -215,8 +209,7 @@ def _after(point: float, edges: tuple[float, ...], lattice: Lattice) -> float:
     least = math.nextafter(point, math.inf)
     if not lattice.step or not edges[0] <= point <= edges[-1]:
         return least
-    after = float(lattice.value(math.floor(lattice.place(point)) + 1))
-    return max(least, min(after, math.nextafter(edges[-1], math.inf)))
+    return max(least, min(lattice.after(point), math.nextafter(edges[-1], math.inf)))
 
 
 def _numbers(lattice: Lattice, low: float, high: float) -> Floats:

@@ -22,6 +22,7 @@ from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind
+from .calendar import DAY
 from .column import MAX_SIZE, PRIVATE, Attribute, Value
 from .listed import Listed
 from .number_range import find_edges
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 # Default of `most`: bins and values of a private domain.
 BINS, VALUES = 16, 256
 OTHER = "other"
-DAY_SECONDS = 86_400
 # Part of the epsilon of a search of numbers that finds points, and most points.
 POINTS_PART, POINTS = 0.5, 20
 # A point has more than this many times the usual count of so many multiples of the step beside it.
@@ -160,7 +160,7 @@ class PrivateNumbers(PrivateDomain):
         bounded = "bounds" in parts
         if parts.get("calendar") == "time" and not bounded:
             # The bounds of a day are public.
-            parts["bounds"], bounded = [0, DAY_SECONDS], True
+            parts["bounds"], bounded = [0, DAY], True
         if bounded:
             parts["bins"] = 1
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,18 +67,28 @@ class Lattice:
 
     def ends(self, low: float, stop: float) -> tuple[float, float] | None:
         """The least and the greatest number from ``low`` to below ``stop``; None if there is none."""
+        least, most, held = self.all_ends(np.array([low]), np.array([stop]))
+        return (float(least[0]), float(most[0])) if held[0] else None
+
+    def all_ends(self, lows: Floats, stops: Floats) -> tuple[Floats, Floats, Flags]:
+        """As :meth:`ends`, of many ranges: least, greatest, and whether there is one [each shape=(n,)]."""
         if self.listed:
-            first, end = np.searchsorted(self._values, (low, stop))
-            return (self.listed[first], self.listed[end - 1]) if first < end else None
+            first, end = (np.searchsorted(self._values, side) for side in (lows, stops))
+            last = len(self.listed) - 1
+            values = self._values[np.minimum(first, last)], self._values[np.maximum(end - 1, 0)]
+            return *values, first < end
         if self.step:
-            least, most = math.ceil(self.place(low)), math.ceil(self.place(stop)) - 1
+            least, most = np.ceil(self._places(lows)), np.ceil(self._places(stops)) - 1
             # What lies beside a multiple rounds to it.
-            least += float(self.value(least)) < low
-            most += float(self.value(most + 1)) < stop
-            if least > most:
-                return None
-            return float(self.value(least)), float(self.value(most))
-        return (low, math.nextafter(stop, -math.inf)) if low < stop else None
+            least += self.value(least) < lows
+            most += self.value(most + 1) < stops
+            return self.value(least), self.value(most), least <= most
+        return lows, np.nextafter(stops, -np.inf), lows < stops
+
+    def _places(self, numbers: Floats) -> Floats:
+        """As :meth:`place`, of many numbers."""
+        places: Floats = np.round((numbers - self.offset) / self.step, 6)
+        return places
 
     def after(self, number: float) -> float:
         """The next multiple of the step after a number."""
@@ -173,7 +182,7 @@ class Partition:
         inside = [
             [(self.starts[i], self.stops[i], self.lows[i], self.highs[i])]
             if self.points[i] or self.lows[i] == self.highs[i]
-            else list(self._cut(i, lattice, numbers[i] if every else each))
+            else self._cut(i, lattice, numbers[i] if every else each)
             for i in range(len(self))
         ]
         owners = np.repeat(np.arange(len(self)), [len(cells) for cells in inside])
@@ -182,9 +191,7 @@ class Partition:
         starts, stops, lows, highs = np.array([cell for cells in inside for cell in cells]).T.copy()
         return Partition(starts, stops, lows, highs, self.points[owners]), owners
 
-    def _cut(
-        self, cell: int, lattice: Lattice, most: int
-    ) -> Iterator[tuple[float, float, float, float]]:
+    def _cut(self, cell: int, lattice: Lattice, most: int) -> list[tuple[float, ...]]:
         """Cells inside one cell, ``most`` at most."""
         start, stop = float(self.starts[cell]), float(self.stops[cell])
         low, high = float(self.lows[cell]), float(self.highs[cell])
@@ -198,10 +205,10 @@ class Partition:
                 between = lattice.value(np.unique(steps))
         between = between[(between > start) & (between < stop)]
         ends = [start, *between.tolist(), stop]
-        for begin, end in itertools.pairwise(ends):
-            held = lattice.ends(begin, end)
-            if held is not None:
-                yield begin, end, *held
+        starts, stops = np.array(ends[:-1]), np.array(ends[1:])
+        lows, highs, held = lattice.all_ends(starts, stops)
+        cells = np.array([starts, stops, lows, highs])[:, held]
+        return [(*cell,) for cell in cells.T.tolist()]
 
 
 def _after(point: float, edges: tuple[float, ...], lattice: Lattice) -> float:

@@ -41,10 +41,10 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import CountSketchEvent, SketchEvent
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_steps
+from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.tables.table import Table
 
 # Both error rates' bounds hold together with this probability.

@@ -8,7 +8,7 @@ from numba import prange
 
 from vertimrf.kernels.jit import kernel
 from vertimrf.kernels.prf import fill_words, keyed_word, tail
-from vertimrf.sketches.encoder import guess_stops
+from vertimrf.releases.encoder import guess_stops
 
 TILE = 512
 # Count sketches: number of records whose places fit into the second-level cache.

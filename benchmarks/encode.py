@@ -30,11 +30,11 @@ from vertimrf.kernels import warmup
 from vertimrf.kernels.digest import digest_integers, digest_strings
 from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
-from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan, SharedKeyPlan
+from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.sketch import CEILING, Sketch
-from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 
 SECRET = bytes(32)
 # The last is a UUID's.

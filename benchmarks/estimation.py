@@ -33,12 +33,12 @@ from vertimrf.kernels.jit import threads
 from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import GaussianEvent, SketchEvent
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
-from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf
-from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair, level_log_cdf
+from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.estimation import estimate_cells, published_estimates
+from vertimrf.releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
 from vertimrf.tables.ids import record_digests
 
 # Cross-party pairs of Adult, 8 attributes beside 7, whose number sets the keys per pair everywhere.

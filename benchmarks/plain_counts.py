@@ -8,8 +8,8 @@ import contextlib
 
 import numpy as np
 
-from vertimrf.encrypted.packing import counters_of
 from vertimrf.party import encrypted_counts
+from vertimrf.releases.encrypted_counts.packing import counters_of
 
 
 def _moved(codes, sizes, contrasts):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN = re.compile(r"<!-- table: (.+?) -->\n")
 BIRTH = re.compile(r"Measured at (\S+), (\d{4}-\d\d-\d\d), (.+?)\. <!-- depends on (.+?) -->\n")
 # What every accuracy figure depends on.
-ACCURACY = "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/privacy vertimrf/server vertimrf/sketches"
+ACCURACY = "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/privacy vertimrf/server vertimrf/releases"
 DEPENDS = {
     "accuracy": ACCURACY,
     "accuracy in short": ACCURACY,

@@ -28,9 +28,9 @@ import pandas as pd
 
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import SketchEvent
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.tables.ids import record_digests
 
 CEILING = 40

@@ -15,9 +15,9 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event, GaussianEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.count_sketches.intersections import CountedGroup
 from vertimrf.server.rows import decode_pieces
-from vertimrf.sketches.count_intersections import CountedGroup
-from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
 

@@ -22,7 +22,6 @@ from planning import plan_with
 
 from benchmarks.plain_counts import without_encryption
 from vertimrf.columns.column import Attribute
-from vertimrf.encrypted.paillier import PrivateKey as CountingKey
 from vertimrf.message import Message, first_one_way
 from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
@@ -35,8 +34,9 @@ from vertimrf.plan.groups import released_sizes
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
-from vertimrf.sketches.count_sketch import CountSketchEncoder, adding, code_steps
-from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
+from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from vertimrf.releases.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
 

@@ -12,9 +12,9 @@ import numpy as np
 from .errors import PlanError
 from .kernels import warmup
 from .kernels.jit import threads
-from .sketches.count_sketch import CountSketchEncoder
-from .sketches.encoder import SketchEncoder
-from .sketches.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
+from .releases.count_sketches.encoding import CountSketchEncoder
+from .releases.encoder import SketchEncoder
+from .releases.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
 
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3

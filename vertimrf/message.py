@@ -31,7 +31,7 @@ from .plan.groups import cut_groups
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .sketches.parameters import CrossPartyRelease, EncryptedCountsPlan
+from .releases.parameters import CrossPartyRelease, EncryptedCountsPlan
 
 KIND = "party message"
 # Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
@@ -63,7 +63,7 @@ class Message:
         tables: encrypted counts, with noise, in the order of ``plan.counted_pairs``
             [shape=(counters of the other's group, counters of the own group), int64].
         agreement: per attribute of this party that others hold too, where the plan asks for it,
-            codes of counters [shape=(1, counters), uint8] (:mod:`vertimrf.sketches.agreement`).
+            codes of counters [shape=(1, counters), uint8] (:mod:`vertimrf.releases.count_sketches.agreement`).
         fine: fine marginals, in the order of ``plan.fine_of``: counts with noise [each
             shape=(cells,), int64].
     """

@@ -16,7 +16,7 @@ from .arrays import Bytes, Floats, Words
 from .errors import MessageError, PlanError, PrivacyError, TableError
 from .files import container
 from .kernels.geometric import encode_rows, hazards
-from .sketches.encoder import GUESS_MARGIN, cut_blocks
+from .releases.encoder import GUESS_MARGIN, cut_blocks
 from .tables.ids import digested, record_digests
 
 KIND = "sketch"
@@ -51,7 +51,7 @@ class Sketch:
     secret from another holder.
 
     There is no noise, and no differential privacy: for that see
-    :class:`vertimrf.sketches.encoder.SketchEncoder`, which joins phantoms whose price is in the
+    :class:`vertimrf.releases.encoder.SketchEncoder`, which joins phantoms whose price is in the
     plan's ledger.
 
     Attributes:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clock import Clock
-from .encrypted.paillier import PrivateKey as CountingKey
 from .errors import PlanError, SchemaError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
@@ -37,8 +36,9 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT
+from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from .releases.parameters import EncryptedCountsPlan
 from .server.server import Result, Server
-from .sketches.parameters import EncryptedCountsPlan
 from .tables.derived import with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys, named_ids

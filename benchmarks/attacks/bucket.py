@@ -20,8 +20,8 @@ from vertimrf.files.bits import packed_size, unpack_bits
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan
+from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.parameters import CONTRAST_SIGNS, CountSketchPlan
 
 from ..verdict import at_least, at_most
 from .deployment import NAMES, plan_for, signs_of, tables_for

@@ -21,8 +21,8 @@ from vertimrf.plan.groups import released_sizes
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.sketches.count_sketch import adding, code_steps, number_sigmas
-from vertimrf.sketches.parameters import CONTRAST_SIGNS
+from vertimrf.releases.count_sketches.encoding import adding, code_steps, number_sigmas
+from vertimrf.releases.parameters import CONTRAST_SIGNS
 
 from .. import datasets
 from ..audit import audit_known

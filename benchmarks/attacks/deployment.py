@@ -15,7 +15,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.tables.table import Table
 
 NAMES = ("hospital", "insurer", "registry")

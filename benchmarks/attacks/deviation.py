@@ -6,10 +6,10 @@ row has a bit of its own there, and the sum for a value tells exactly which of t
 
 import numpy as np
 
-from vertimrf.encrypted.counts import sum_rows
-from vertimrf.encrypted.packing import MODULUS_BITS, Layout
-from vertimrf.encrypted.paillier import Masks, PrivateKey, as_bytes, numbers
 from vertimrf.privacy.noise import SystemNoise
+from vertimrf.releases.encrypted_counts.counts import sum_rows
+from vertimrf.releases.encrypted_counts.packing import MODULUS_BITS, Layout
+from vertimrf.releases.encrypted_counts.paillier import Masks, PrivateKey, as_bytes, numbers
 
 from ..verdict import Verdict
 

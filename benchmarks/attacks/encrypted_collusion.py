@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vertimrf.encrypted.paillier import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -22,6 +21,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.noise import KeyedNoise, SystemNoise
+from vertimrf.releases.encrypted_counts.paillier import PrivateKey
 
 from .. import datasets
 from ..plain_counts import without_encryption

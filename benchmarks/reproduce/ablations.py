@@ -14,9 +14,9 @@ import numpy as np
 from vertimrf.model.fit import fit
 from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.sample import sample
+from vertimrf.releases.parameters import CountSketchPlan, SketchPlan
 from vertimrf.server.global_graph import combine_graphs
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
 
 from .consistency import enforce
 from .reduction import hisrec, unisam

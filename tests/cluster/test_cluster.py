@@ -20,8 +20,8 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.table import encode_table
 

@@ -12,8 +12,6 @@ from benchmarks.plain_counts import without_encryption
 from tests.builders import dealt, records_of, schema_of
 from tests.planning import plan_with
 from tests.roles import assert_same
-from vertimrf.encrypted.paillier import PrivateKey as CountingKey
-from vertimrf.encrypted.paillier import as_bytes
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
@@ -23,6 +21,8 @@ from vertimrf.party.encrypted_counts import Steps, noisy_count, opened
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
+from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from vertimrf.releases.encrypted_counts.paillier import as_bytes
 from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 

@@ -25,7 +25,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 

@@ -12,8 +12,8 @@ from vertimrf.party.records import Composite, InMemory, take_in
 from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.progress import Silent
-from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan
 
 SCHEMA = schema_of(one=(4, 3, 300), two=(2, 5))
 SECRET = Secret(bytes(range(32)))

@@ -15,7 +15,7 @@ from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.releases.parameters import CountSketchPlan
 
 ROWS = 20_000
 

@@ -18,7 +18,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind, Ledger
-from vertimrf.sketches.parameters import MAX_CAPACITY, EncryptedCountsPlan
+from vertimrf.releases.parameters import MAX_CAPACITY, EncryptedCountsPlan
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
 FOUR = schema_of(a=(3, 4), b=(6,), c=(2, 5, 7, 3), d=(4, 4, 2))

@@ -22,7 +22,7 @@ from vertimrf.privacy.events import (
     ThresholdEvent,
 )
 from vertimrf.privacy.ledger import LedgerEntry
-from vertimrf.sketches.parameters import CountSketchPlan, ResponsePlan
+from vertimrf.releases.parameters import CountSketchPlan, ResponsePlan
 from vertimrf.trial import plan_for
 
 SCHEMA = schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})

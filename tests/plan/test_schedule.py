@@ -14,7 +14,7 @@ from vertimrf.message import Message
 from vertimrf.model.measurement import bin_table
 from vertimrf.options import RunOptions
 from vertimrf.party.secret import Secret
-from vertimrf.plan.pairs import schedule_pairs
+from vertimrf.releases.scheduled_pairs.planning import schedule_pairs
 from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 

@@ -19,9 +19,9 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import MIN_ASKED_BINS, plan_local
 from vertimrf.plan.schema import Schema
-from vertimrf.plan.weights import ASKED
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
-from vertimrf.sketches.parameters import MAX_WEIGHT
+from vertimrf.releases.count_sketches.weights import ASKED
+from vertimrf.releases.parameters import MAX_WEIGHT
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 

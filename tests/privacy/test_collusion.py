@@ -22,8 +22,8 @@ from vertimrf.privacy.events import (
     ThresholdEvent,
 )
 from vertimrf.privacy.ledger import Ledger, LedgerEntry, Part
-from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 THREE = schema_of(left=(16, 7, 4, 2), middle=(5, 3, 4), right=(6,))

@@ -23,8 +23,8 @@ from vertimrf.privacy.count_sketch import (
     ratio_law,
 )
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.parameters import CountSketchPlan
 
 
 @pytest.mark.parametrize(

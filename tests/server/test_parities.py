@@ -12,7 +12,7 @@ from builders import dealt, schema_of
 from planning import plan_with
 from roles import messages_of, run_server
 
-from vertimrf.sketches.intersections import outer_measurement
+from vertimrf.releases.scheduled_pairs.intersections import outer_measurement
 
 ROWS = 20_000
 SCHEMA = schema_of(one=(2, 2, 2, 2), two=(2, 2, 2))

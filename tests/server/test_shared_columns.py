@@ -20,7 +20,7 @@ from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.sketches.agreement import agreeing
+from vertimrf.releases.count_sketches.agreement import agreeing
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

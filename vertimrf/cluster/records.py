@@ -30,7 +30,7 @@ from ..party.records import Composite
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..progress import SILENT, Progress
-from ..sketches.encoder import Encoder
+from ..releases.encoder import Encoder
 from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out

@@ -21,7 +21,7 @@ from ..party.persons import kept_records
 from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
-from ..sketches.encoder import Encoder
+from ..releases.encoder import Encoder
 from ..tables import impossible
 from ..tables.derived import with_derived
 from ..tables.ids import named_ids, repeated, shown

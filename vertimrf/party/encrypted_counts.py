@@ -18,16 +18,16 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Bytes, Int32s, Integers, Words
-from ..encrypted.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
-from ..encrypted.packing import Layout
-from ..encrypted.paillier import PrivateKey, PublicKey
-from ..encrypted.positions import place, population_digest
 from ..errors import MessageError
 from ..files import container
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise
 from ..progress import SILENT, Progress
-from ..sketches.parameters import EncryptedCountsPlan
+from ..releases.encrypted_counts.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
+from ..releases.encrypted_counts.packing import Layout
+from ..releases.encrypted_counts.paillier import PrivateKey, PublicKey
+from ..releases.encrypted_counts.positions import place, population_digest
+from ..releases.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"

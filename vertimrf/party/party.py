@@ -18,7 +18,6 @@ import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
 from ..clock import Clock
-from ..encrypted.paillier import PrivateKey as CountingKey
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
@@ -29,18 +28,19 @@ from ..plan.groups import Group, released_sizes
 from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
-from ..published.randomised_response import respond
-from ..published.shared_keys import SharedKeyEncoder
-from ..sketches.agreement import value_words
-from ..sketches.count_sketch import CountSketchEncoder
-from ..sketches.encoder import SketchEncoder
-from ..sketches.parameters import (
+from ..releases.count_sketches.agreement import value_words
+from ..releases.count_sketches.encoding import CountSketchEncoder
+from ..releases.encoder import SketchEncoder
+from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from ..releases.parameters import (
     CountSketchPlan,
     EncryptedCountsPlan,
     ResponsePlan,
     SharedKeyPlan,
     SketchPlan,
 )
+from ..releases.randomised_responses.encoding import respond
+from ..releases.shared_keys.encoding import SharedKeyEncoder
 from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions

@@ -21,7 +21,7 @@ from ..model.domain_compression import compressed_sizes
 from ..model.measurement import BinMap
 from ..plan.impossible import Combination
 from ..progress import SILENT, Progress, Silent
-from ..sketches.encoder import Encoder
+from ..releases.encoder import Encoder
 from ..tables.impossible import possible
 from ..tables.table import Table
 from .persons import limited

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..errors import PlanError
-from ..sketches.parameters import CountSketchPlan
+from ..releases.parameters import CountSketchPlan
 from .plan import Plan
 
 # Share of the cap that may be left unused; calibration leaves as much of a plan's epsilon.

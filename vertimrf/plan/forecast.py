@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..sketches.parameters import BLOCK_KEYS, CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from ..releases.parameters import BLOCK_KEYS, CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .plan import LocalPlan, Plan
 
 # Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two

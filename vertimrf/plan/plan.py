@@ -43,7 +43,7 @@ from ..privacy.ledger import (
     worst_coalitions,
 )
 from ..privacy.standing import REPLACE, Standing, neighbours_of
-from ..sketches.parameters import (
+from ..releases.parameters import (
     CountSketchPlan,
     CrossPartyRelease,
     EncryptedCountsPlan,
@@ -194,7 +194,7 @@ class Plan:
             can be priced, and run in one process, but no message file can be written or read.
         workload: the analyses that the result is for.
         agreement: per attribute that several parties hold, the sketches that estimate the number of
-            records on whose value two of them agree (:mod:`vertimrf.sketches.agreement`). Each
+            records on whose value two of them agree (:mod:`vertimrf.releases.count_sketches.agreement`). Each
             holder has one group of a single value. Empty without such attributes or without
             sketches.
         records_per_person: largest number of records of one person. Every party enforces it.

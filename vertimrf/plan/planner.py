@@ -22,8 +22,8 @@ from ..privacy.accountant import calibrate
 from ..privacy.events import MAX_COUNT_VARIANCE, MIN_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry, coalitions
 from ..privacy.person_sketch import MIN_BUCKETS
-from ..sketches.claims import claimed_floor, claimed_phantoms
-from ..sketches.parameters import (
+from ..releases.count_sketches.weights import choose_weights, least_weights
+from ..releases.parameters import (
     BUCKETS,
     COUNT_REACH,
     HIGHEST_CEILING,
@@ -39,12 +39,13 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
+from ..releases.scheduled_pairs.planning import KEY_COST, schedule_pairs
+from ..releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, SHARES, default_delta
 from .groups import Group, crossing_pairs
 from .merging import mergeable
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
-from .pairs import KEY_COST, schedule_pairs
 from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schema import Schema
 from .shares import (
@@ -59,7 +60,6 @@ from .shares import (
     longest_seen,
 )
 from .verdict import useful
-from .weights import choose_weights, least_weights
 from .workload import Workload
 
 # Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a

@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Flags, Floats
 from ..errors import PlanError
 from ..privacy.accountant import gaussian_rho
-from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from ..releases.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .defaults import MESSAGE_BYTES, PAIRS_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
 from .shares import USUAL, Outlook, Shares, cell_error, distances, left, longest_seen

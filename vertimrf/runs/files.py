@@ -23,7 +23,7 @@ from ..files.atomic import parse_json
 from ..files.canonical import canonical, json_of
 from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
-from ..sketches.parameters import EncryptedCountsPlan
+from ..releases.parameters import EncryptedCountsPlan
 
 SERVER = "the server"
 # Folder of the results in the server's run folder.

@@ -52,9 +52,9 @@ from .folder import RECEIVED, SETTINGS, RunFolder, create, read_settings, settin
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
-    from ..encrypted.paillier import PrivateKey as CountingKey
     from ..party.party import Party
     from ..party.releases import Releases
+    from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
     from ..tables.table import Table
 
 LOG = logging.getLogger("vertimrf")
@@ -404,7 +404,7 @@ class PartyRun(Run):
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
-        from ..encrypted.paillier import PrivateKey as CountingKey
+        from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
 
         if not any((file.kind, file.sender) == (ROWS, self.name) for file in between(self._agreed)):
             return None

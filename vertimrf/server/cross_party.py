@@ -19,22 +19,22 @@ from ..plan.groups import crossing_pairs, released_sizes
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..progress import Progress
-from ..published.randomised_response import count_marginal
-from ..published.shared_keys_estimate import published_estimates
-from ..sketches.count_intersections import (
+from ..releases.count_sketches.intersections import (
     Cells,
     CountedGroup,
     estimate_cells,
     estimate_overlapping,
 )
-from ..sketches.intersections import Side, estimate_pair, outer_measurement
-from ..sketches.parameters import (
+from ..releases.parameters import (
     CountSketchPlan,
     EncryptedCountsPlan,
     ResponsePlan,
     SharedKeyPlan,
     SketchPlan,
 )
+from ..releases.randomised_responses.encoding import count_marginal
+from ..releases.scheduled_pairs.intersections import Side, estimate_pair, outer_measurement
+from ..releases.shared_keys.estimation import published_estimates
 
 BinMaps = tuple[Integers, ...]
 

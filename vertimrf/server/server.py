@@ -44,7 +44,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from ..sketches.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from ..releases.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
 from .cross_party import RecordCount, cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in

@@ -20,7 +20,7 @@ from ..model.markov_random_field import Factor
 from ..model.measurement import BinMap, Measurement
 from ..model.structural_zeros import budget_holding
 from ..plan.plan import Plan
-from ..sketches.agreement import agreeing
+from ..releases.count_sketches.agreement import agreeing
 
 # A disagreement is significant above this many standard errors.
 SIGNIFICANT = 4.0

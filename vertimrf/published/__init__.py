@@ -1,1 +1,0 @@
-"""The paper's own encoders and estimators, for reproduction and comparison."""

@@ -1,0 +1,1 @@
+"""Ways of publishing values across parties: a folder for each."""

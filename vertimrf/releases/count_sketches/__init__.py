@@ -1,0 +1,1 @@
+"""Count sketches: noisy counters under secret buckets and signs."""

@@ -1,0 +1,1 @@
+"""The paper's baseline of randomised responses, for comparison."""

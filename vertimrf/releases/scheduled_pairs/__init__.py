@@ -1,0 +1,1 @@
+"""Scheduled pairs: geometric sketches under keys of their own for every pair of attributes."""

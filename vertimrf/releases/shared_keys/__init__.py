@@ -1,0 +1,1 @@
+"""The paper's own encoder and estimator, for reproduction and comparison."""

@@ -1,1 +1,0 @@
-"""Sketches: their public parameters, the party's encoder, the server's estimator."""

@@ -42,9 +42,11 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import CountSketchEvent, SketchEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_steps
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 
 # Both error rates' bounds hold together with this probability.
@@ -188,7 +190,7 @@ def audit_pairs(number, others=0, keys=2000, phantoms=150):
     codes = np.array([np.arange(others + 1) % 2, np.arange(others + 1) // 2 % 2], np.uint16)
 
     def run(present, size):
-        plan = SketchPlan(
+        plan = ScheduledPairs(
             event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys),), (2, 2)
         )
         secret = secrets.token_bytes(32)
@@ -230,7 +232,7 @@ def audit_counts(
     codes = np.array([np.arange(others + 1) // 2**group % 2 for group in range(groups)], np.uint16)
 
     def run(present, size):
-        plan = CountSketchPlan(
+        plan = CountSketches(
             size * repetitions, buckets, variance, 4, (2,) * groups, weights=weights
         )
         encoder = CountSketchEncoder(plan, range(groups), secrets.token_bytes(32))
@@ -275,7 +277,7 @@ def audit_known(
     digest, codes = np.array([12345], np.uint64), np.zeros((len(weights), 1), np.uint16)
 
     def run(present, size):
-        plan = CountSketchPlan(
+        plan = CountSketches(
             size * repetitions, buckets, variance, 4, (1,) * len(weights), weights=weights
         )
         secret = secrets.token_bytes(32)
@@ -311,7 +313,7 @@ def audit_published(number, claim=0.4, attributes=16, keys=2000):
     codes = np.zeros((attributes, 1), np.uint16)
 
     def run(present, size):
-        plan = SharedKeyPlan(
+        plan = SharedKeys(
             event.phantoms, event.floor, event.ceiling, size * keys, (1,) * attributes
         )
         encoder = SharedKeyEncoder(plan, range(attributes), secrets.token_bytes(32))

@@ -31,16 +31,17 @@ from vertimrf.kernels.digest import digest_integers, digest_strings
 from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.sketch import CEILING, Sketch
 
 SECRET = bytes(32)
 # The last is a UUID's.
 ID_BYTES = (8, 16, 24, 36)
 # t = 262,144 counters a value, 8 attributes of 8 values at one party.
-COUNTED = CountSketchPlan(128, 2048, 32.0, 4, (8,) * 8)
+COUNTED = CountSketches(128, 2048, 32.0, 4, (8,) * 8)
 CHUNK = 10**6
 
 
@@ -86,7 +87,7 @@ def encode_counted(rows, chunk=CHUNK):
 
 def encode_shared_keys(n, d, u, t):
     """The published encoder: d attributes at one party, all under the same keys."""
-    plan = SharedKeyPlan(6326, 9, 20, t, (u,) * d)
+    plan = SharedKeys(6326, 9, 20, t, (u,) * d)
     digests, codes = table(n, d, u)
 
     def action():

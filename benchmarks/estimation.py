@@ -34,10 +34,11 @@ from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import GaussianEvent, SketchEvent
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
 from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair, level_log_cdf
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.estimation import estimate_cells, published_estimates
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
 from vertimrf.tables.ids import record_digests
 
@@ -65,7 +66,9 @@ def levels_of(phantoms):
 
 
 def plan_of(phantoms, keys, left=1, right=1):
-    return SketchPlan(phantoms, *levels_of(phantoms), (ScheduledPair(0, 1, keys),), (left, right))
+    return ScheduledPairs(
+        phantoms, *levels_of(phantoms), (ScheduledPair(0, 1, keys),), (left, right)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Cell:
         left, right, both: records in either set, and in their intersection.
     """
 
-    plan: SketchPlan
+    plan: ScheduledPairs
     left: int
     right: int
     both: int
@@ -262,7 +265,7 @@ def rmse(estimates, truth):
 
 def published(codes, bins, event):
     """Estimates of all cross-party pairs from real sketches of the published encoder; the number of records is known."""
-    plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
+    plan = SharedKeys(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
     encoder.update(record_digests(bytes(16), np.arange(codes.shape[1])), codes)
     estimates = published_estimates(
@@ -276,7 +279,7 @@ def paired(codes, bins, event, margin_error):
     rng = np.random.default_rng()
     weights = np.array([(bins[a] * bins[b]) ** (2 / 3) for a, b in CROSSING])
     keys = (event.keys * weights / weights.sum()).astype(int)
-    plan = SketchPlan(
+    plan = ScheduledPairs(
         event.phantoms,
         event.floor,
         event.ceiling,
@@ -442,7 +445,7 @@ def speed(options):
     """Published CarEst beside vectorised NumPy; likelihood CarEst of every cell of Adult's 56 pairs."""
     sizes = list(datasets.load("adult", options.data).sizes)
     rng = np.random.default_rng(6)
-    plan = SharedKeyPlan(3000, 9, 22, options.choose(2000, 2000, 100), tuple(sizes))
+    plan = SharedKeys(3000, 9, 22, options.choose(2000, 2000, 100), tuple(sizes))
     levels = [random_levels(rng, plan, 45_222 // u, (u, plan.keys)) for u in sizes]
     every = np.concatenate(levels)
     actions = (

@@ -29,8 +29,9 @@ import pandas as pd
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import SketchEvent
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.ids import record_digests
 
 CEILING = 40
@@ -46,7 +47,7 @@ def published_sketches(
     digests: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.uint16],
     sizes: Sequence[int],
-    plan: SharedKeyPlan,
+    plan: SharedKeys,
 ) -> list[npt.NDArray[np.uint8]]:
     """What two parties, each with half of the attributes, publish under shared keys [per attribute, shape=(values, keys)]."""
     secret = secrets.token_bytes(32)
@@ -63,7 +64,7 @@ def scheduled_sketches(
     digests: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.uint16],
     sizes: Sequence[int],
-    plan: SketchPlan,
+    plan: ScheduledPairs,
 ) -> list[npt.NDArray[np.uint8]]:
     """The same table under scheduled pairs: a key's column is filled for its two attributes only, the rest is below the floor."""
     secret = secrets.token_bytes(32)
@@ -82,13 +83,13 @@ def scheduled_sketches(
     return tables
 
 
-def schedule(event: SketchEvent, sizes: Sequence[int]) -> SketchPlan:
+def schedule(event: SketchEvent, sizes: Sequence[int]) -> ScheduledPairs:
     """The event's keys dealt evenly to all pairs of an attribute of the first half and one of the second."""
     half = len(sizes) // 2
     crossing = list(itertools.product(range(half), range(half, len(sizes))))
     edges = [event.keys * i // len(crossing) for i in range(len(crossing) + 1)]
     pairs = tuple(ScheduledPair(a, b, edges[i + 1] - edges[i]) for i, (a, b) in enumerate(crossing))
-    return SketchPlan(event.phantoms, event.floor, event.ceiling, pairs, tuple(sizes))
+    return ScheduledPairs(event.phantoms, event.floor, event.ceiling, pairs, tuple(sizes))
 
 
 def reconstruct(tables: Sequence[npt.NDArray[np.uint8]], floor: int) -> npt.NDArray[np.uint16]:
@@ -135,7 +136,7 @@ def attack(
     floor = math.ceil(math.log2(phantoms))
     event = SketchEvent(phantoms, floor, CEILING, keys, attributes_per_key=d)
     tables = published_sketches(
-        digests, codes, sizes, SharedKeyPlan(phantoms, floor, CEILING, keys, tuple(sizes))
+        digests, codes, sizes, SharedKeys(phantoms, floor, CEILING, keys, tuple(sizes))
     )
     guesses = reconstruct(tables, floor)
 

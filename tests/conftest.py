@@ -12,7 +12,7 @@ from vertimrf.kernels.jit import threads
 from vertimrf.kernels.warm import compile_missing, missing
 from vertimrf.plan import plan
 from vertimrf.privacy import accountant, ledger
-from vertimrf.releases import parameters
+from vertimrf.releases.shared_keys import parameters
 
 # The first example may compile kernels, and a busy machine is slow at any: time is no reason to fail an example.
 settings.register_profile("vertimrf", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -41,7 +41,7 @@ PUBLISHED_IMPORTERS = {
     "server/cross_party.py",
     "server/server.py",
     "plan/planner.py",
-    "releases/parameters.py",
+    "releases/encoder.py",
 }
 
 

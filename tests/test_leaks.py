@@ -35,8 +35,9 @@ from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from vertimrf.releases.parameters import CountSketchPlan, SharedKeyPlan
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
 
@@ -253,7 +254,7 @@ def test_with_all_ledgered_answers_fixed_every_release_is_the_same(plan, tables,
 
 def test_steps_of_counters_follow_from_released_figures(plan, tables, recorded, monkeypatch):
     """With all ledgered answers fixed, counters of every table are cut in the same steps, which their codes show."""
-    if not isinstance(plan.sketch, CountSketchPlan):
+    if not isinstance(plan.sketch, CountSketches):
         pytest.skip("no counters")
     result, seen = CountSketchEncoder.result, []
 
@@ -321,7 +322,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
 def sketch_tables(plan, releases):
     """What all parties publish: per scheduled pair its two tables, or all tables of the shared keys."""
     given = [iter(one.message.sketches) for one in releases]
-    if isinstance(plan.sketch, SharedKeyPlan):
+    if isinstance(plan.sketch, SharedKeys):
         return [[table for tables in given for table in tables]]
     owner = {group: party for party in range(len(releases)) for group in plan.groups_of(party)}
     out = [
@@ -495,7 +496,7 @@ def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
     for given in recorded:
         sketches = sum(table.size for table in (*given.message.sketches, *given.message.agreement))
         # A byte or two each, and eight or sixteen more for each that they do not settle.
-        each, further = (2, 16) if isinstance(plan.sketch, CountSketchPlan) else (1, 8)
+        each, further = (2, 16) if isinstance(plan.sketch, CountSketches) else (1, 8)
         more = sum(given.tape.bytes_asked) - each * sketches
         assert 0 <= more <= further * sketches
         assert more % further == 0

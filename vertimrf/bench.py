@@ -13,8 +13,9 @@ from .errors import PlanError
 from .kernels import warmup
 from .kernels.jit import threads
 from .releases.count_sketches.encoding import CountSketchEncoder
+from .releases.count_sketches.parameters import BUCKETS, CountSketches
 from .releases.encoder import SketchEncoder
-from .releases.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
+from .releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
@@ -24,7 +25,7 @@ MAX_BUCKETS = 2048
 MAX_CELLS, MAX_COUNTERS = 1 << 31, 1 << 31
 
 
-def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
+def bench_plan(attributes: int, values: int, keys: int) -> ScheduledPairs:
     """A plan with every pair across two parties scheduled.
 
     The columns of a table are split equally between the parties.
@@ -51,13 +52,13 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
     pairs = tuple(
         ScheduledPair(left, right, edges[i + 1] - edges[i]) for i, (left, right) in enumerate(sides)
     )
-    return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs, (values,) * attributes)
+    return ScheduledPairs(PHANTOMS, FLOOR, CEILING, pairs, (values,) * attributes)
 
 
-def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
+def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketches:
     """A plan for count sketches with about as many counters for each value as there are keys."""
     buckets = max((b for b in BUCKETS if b <= min(keys, MAX_BUCKETS)), default=BUCKETS[0])
-    return CountSketchPlan(
+    return CountSketches(
         max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes
     )
 

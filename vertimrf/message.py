@@ -31,7 +31,8 @@ from .plan.groups import cut_groups
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .releases.parameters import CrossPartyRelease, EncryptedCountsPlan
+from .releases.encrypted_counts.parameters import EncryptedCounts
+from .releases.release import CrossPartyRelease
 
 KIND = "party message"
 # Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of
@@ -267,7 +268,7 @@ def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tupl
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, mine) in enumerate(plan.counted_pairs(party)):
-        assert isinstance(plan.sketch, EncryptedCountsPlan)
+        assert isinstance(plan.sketch, EncryptedCounts)
         shape = plan.sketch.rows(other), plan.sketch.rows(mine)
         table = _array(arrays, f"table{number}", np.int64, shape)
         noise, signed = math.sqrt(2) * plan.sketch.sigma, bool(plan.sketch.contrasts)
@@ -434,7 +435,7 @@ def _check_sums(
     All figures are of the same records, but for the record count of encrypted counts: it includes
     records that do not fit.
     """
-    encrypted = isinstance(plan.sketch, EncryptedCountsPlan)
+    encrypted = isinstance(plan.sketch, EncryptedCounts)
     figures = record_figures(plan, marginals, None if encrypted else count)
     if not figures:
         return

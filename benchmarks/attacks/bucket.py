@@ -20,8 +20,9 @@ from vertimrf.files.bits import packed_size, unpack_bits
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import CONTRAST_SIGNS, CountSketchPlan
+from vertimrf.releases.release import CONTRAST_SIGNS
 
 from ..verdict import at_least, at_most
 from .deployment import NAMES, plan_for, signs_of, tables_for
@@ -84,7 +85,7 @@ def recovered(bucket, contents):
     )
     guessed = (
         _by_counts(bucket, published)
-        if isinstance(bucket.plan.sketch, CountSketchPlan)
+        if isinstance(bucket.plan.sketch, CountSketches)
         else _by_levels(bucket, published)
     )
     return int((guessed == bucket.truth).all(axis=0).sum())

@@ -22,7 +22,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.releases.count_sketches.encoding import adding, code_steps, number_sigmas
-from vertimrf.releases.parameters import CONTRAST_SIGNS
+from vertimrf.releases.release import CONTRAST_SIGNS
 
 from .. import datasets
 from ..audit import audit_known

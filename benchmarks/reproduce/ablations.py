@@ -14,7 +14,8 @@ import numpy as np
 from vertimrf.model.fit import fit
 from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.sample import sample
-from vertimrf.releases.parameters import CountSketchPlan, SketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPairs
 from vertimrf.server.global_graph import combine_graphs
 from vertimrf.server.server import Server
 
@@ -94,7 +95,7 @@ def treated(plan, messages, treatment, rows, seed):
             classes=graph.classes,
         )
     if treatment.reduction == "fit" and isinstance(
-        plan.sketch, SketchPlan | CountSketchPlan | None
+        plan.sketch, ScheduledPairs | CountSketches | None
     ):
         model, _ = fit_off_tree(model, [*first.local, *first.crossing])
     return model, sample(model, rows, np.random.default_rng(seed))

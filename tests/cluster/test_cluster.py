@@ -21,7 +21,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.table import encode_table
 
@@ -192,9 +192,7 @@ def test_removing_a_person_moves_every_answer_of_a_cluster_by_no_more_than_her_r
     rows = pd.concat([shadow, rows])
     who = "id" if most == 1 else "who"
     mine = partial(encode, client, person=None if most == 1 else who)
-    encoder = partial(
-        CountSketchEncoder, CountSketchPlan(9, 64, 60.0, 2, (2, 2)), (0, 1), bytes(32)
-    )
+    encoder = partial(CountSketchEncoder, CountSketches(9, 64, 60.0, 2, (2, 2)), (0, 1), bytes(32))
     composites = [Composite((place,), (np.arange(size) % 2,)) for place, size in ((0, 4), (3, 3))]
 
     def answers(frame):

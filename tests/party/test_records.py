@@ -13,7 +13,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.progress import Silent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 SCHEMA = schema_of(one=(4, 3, 300), two=(2, 5))
 SECRET = Secret(bytes(range(32)))
@@ -61,7 +61,7 @@ def test_progress_goes_through_all_pieces_once(monkeypatch):
             steps.append(done / of)
 
     (one, _) = tables(1000)
-    plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(4, 2))
+    plan = CountSketches(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(4, 2))
     take_in(
         CountSketchEncoder(plan, (0,), bytes(32)),
         one.digests,
@@ -75,7 +75,7 @@ def test_progress_goes_through_all_pieces_once(monkeypatch):
 
 def test_words_tell_records_apart_by_their_values_too():
     (one, _) = tables(500)
-    plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(1, 1))
+    plan = CountSketches(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(1, 1))
     make = functools.partial(CountSketchEncoder, plan, (0,), bytes(32))
     composite, words = Composite((0,), (np.arange(4),)), np.arange(1, 5, dtype=np.uint64)
     encoded = InMemory(one).encoded(make, [composite], words=words)

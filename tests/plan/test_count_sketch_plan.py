@@ -15,7 +15,7 @@ from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.privacy.events import CountSketchEvent
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 ROWS = 20_000
 
@@ -34,7 +34,7 @@ def plan_of(left=(4, 3), right=(4, 2), **changes):
 @pytest.mark.parametrize("epsilon", [0.1, 0.8, 5.0])
 def test_plans_keep_the_target_and_the_message_budget(message_bytes, epsilon):
     plan = plan_of((16, 7, 9), (41, 2), message_bytes=message_bytes, epsilon=epsilon, tau=1000)
-    assert isinstance(plan.sketch, CountSketchPlan)
+    assert isinstance(plan.sketch, CountSketches)
     assert 0.9 * epsilon < plan.ledger().epsilon <= epsilon
     assert plan.ledger().private
     assert max(plan.message_size(party) for party in (0, 1)) <= message_bytes

@@ -18,7 +18,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind, Ledger
-from vertimrf.releases.parameters import MAX_CAPACITY, EncryptedCountsPlan
+from vertimrf.releases.encrypted_counts.parameters import MAX_CAPACITY, EncryptedCounts
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
 FOUR = schema_of(a=(3, 4), b=(6,), c=(2, 5, 7, 3), d=(4, 4, 2))
@@ -184,7 +184,7 @@ def test_too_many_parties_are_refused():
     ],
 )
 def test_parameters_that_no_counts_can_have(fields, sentence):
-    sound = EncryptedCountsPlan(50.0, 1000, (3, 2), (1,))
+    sound = EncryptedCounts(50.0, 1000, (3, 2), (1,))
     with pytest.raises(PlanError, match=sentence):
         replace(sound, **fields)
 

@@ -22,7 +22,8 @@ from vertimrf.privacy.events import (
     ThresholdEvent,
 )
 from vertimrf.privacy.ledger import LedgerEntry
-from vertimrf.releases.parameters import CountSketchPlan, ResponsePlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
 from vertimrf.trial import plan_for
 
 SCHEMA = schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})
@@ -216,8 +217,8 @@ def test_a_plan_states_its_standing():
         CountSketchEvent(7, 60, 1024, 200),
         CountSketchEvent(8, 60, 512, 60, 3),
         LocalPlan(5, 5, 10, 5, 100, False),
-        CountSketchPlan(10, 64, 60, 4, (2, 3)),
-        ResponsePlan(1, (2, 3)),
+        CountSketches(10, 64, 60, 4, (2, 3)),
+        RandomisedResponses(1, (2, 3)),
     ],
     ids=lambda value: type(value).__name__,
 )

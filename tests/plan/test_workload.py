@@ -20,8 +20,8 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import MIN_ASKED_BINS, plan_local
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
+from vertimrf.releases.count_sketches.parameters import MAX_WEIGHT
 from vertimrf.releases.count_sketches.weights import ASKED
-from vertimrf.releases.parameters import MAX_WEIGHT
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 

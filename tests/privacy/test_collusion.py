@@ -23,7 +23,7 @@ from vertimrf.privacy.events import (
 )
 from vertimrf.privacy.ledger import Ledger, LedgerEntry, Part
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 THREE = schema_of(left=(16, 7, 4, 2), middle=(5, 3, 4), right=(6,))
@@ -117,7 +117,7 @@ def moved(plan, groups, digests, codes):
 
 def test_the_encoder_moves_numbers_as_far_as_the_event_says():
     """Values, contrasts and weights, of one record and of several of a person."""
-    plan = CountSketchPlan(40, 64, 60.0, 4, (5, 2, 2, 3), contrasts=(1, 2), weights=(7, 3, 5, 9))
+    plan = CountSketches(40, 64, 60.0, 4, (5, 2, 2, 3), contrasts=(1, 2), weights=(7, 3, 5, 9))
     groups = (0, 1, 2, 3)
     for group in (*[(g,) for g in groups], groups):
         event = plan.part(group)

@@ -24,7 +24,7 @@ from vertimrf.privacy.count_sketch import (
 )
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(
     variance = max(4.0, sum(weights))
     ways = 2 * buckets
     # A record is in one bucket in many repetitions; one bucket is no sketch's, but half of two are its.
-    plan = CountSketchPlan(1000, 2, variance, 4, sizes, contrasts, weights=weights)
+    plan = CountSketches(1000, 2, variance, 4, sizes, contrasts, weights=weights)
     groups = len(sizes)
     event = replace(plan.event, buckets=buckets, repetitions=1)
     assert event.groups == (sum(weights) or groups)

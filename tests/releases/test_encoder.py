@@ -18,14 +18,16 @@ from oracles import ALPHA, cdf, chi_square, crossed
 from vertimrf.bench import run_bench
 from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.ids import record_digests
 
 SECRET = bytes(range(32))
 # Groups 0, 1 at one party, 2, 3 at the other; 4 at a third, which has a domain of 1.
-PLAN = SketchPlan(
+PLAN = ScheduledPairs(
     phantoms=3,
     floor=2,
     ceiling=14,
@@ -38,9 +40,9 @@ PLAN = SketchPlan(
     ),
     sizes=(4, 2, 3, 17, 1),
 )
-SHARED = SharedKeyPlan(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3, 17, 1))
+SHARED = SharedKeys(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3, 17, 1))
 SIZES = (4, 2, 3, 17, 1)
-COUNTED = CountSketchPlan(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=SIZES)
+COUNTED = CountSketches(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=SIZES)
 N = 3000
 DIGESTS = record_digests(bytes(16), np.arange(N))
 CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(
@@ -154,7 +156,7 @@ def test_parties_with_different_cut_offs_agree_above_both():
     digests = record_digests(bytes(16), np.arange(n))
     common, scarce = np.zeros((1, n), np.uint16), np.zeros((1, n), np.uint16)
     scarce[0, :rare] = 1
-    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 2000),), (2, 2))
+    plan = ScheduledPairs(1, 1, 30, (ScheduledPair(0, 1, 2000),), (2, 2))
     left, right = (SketchEncoder(plan, (group,), SECRET) for group in (0, 1))
     left.update(digests, common)
     right.update(digests, scarce)
@@ -167,11 +169,11 @@ def test_parties_with_different_cut_offs_agree_above_both():
 
 
 def test_secret_and_encoder_kind_change_every_level():
-    pairs = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
+    pairs = ScheduledPairs(1, 1, 30, (ScheduledPair(0, 1, 500),), (1, 1))
     encoders = (
         SketchEncoder(pairs, (0,), SECRET),
         SketchEncoder(pairs, (0,), SECRET[:31] + b"\x00"),
-        SharedKeyEncoder(SharedKeyPlan(1, 1, 30, 500, (1,)), (0,), SECRET),
+        SharedKeyEncoder(SharedKeys(1, 1, 30, 500, (1,)), (0,), SECRET),
     )
     for encoder in encoders:
         encoder.update(DIGESTS[:100], np.zeros((1, 100), np.uint16))
@@ -185,7 +187,7 @@ def test_published_pair_has_the_joint_law():
     """P(W_v <= x, W_w <= y) = F(x)^(a + N) F(y)^(b + N) F(min(x, y))^c, through the encoders, phantoms included."""
     a, b, c, phantoms, ceiling, keys = 30, 10, 20, 5, 12, 100_000
     digests = record_digests(bytes(16), np.arange(a + b + c))
-    plan = SketchPlan(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys),), (2, 2))
+    plan = ScheduledPairs(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys),), (2, 2))
     codes = np.zeros((2, a + b + c), np.uint16)
     codes[0, a + c :] = 1
     codes[1, :a] = 1
@@ -261,10 +263,10 @@ def test_eight_threads_give_the_same_levels_as_one():
 
 def test_keys_of_every_block_have_the_law_of_levels():
     keys = 150_001
-    plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys),), (2, 2))
+    plan = ScheduledPairs(1, 1, 20, (ScheduledPair(0, 1, keys),), (2, 2))
     for encoder in (
         SketchEncoder(plan, (0,), SECRET),
-        SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET),
+        SharedKeyEncoder(SharedKeys(1, 1, 20, keys, (2,)), (0,), SECRET),
     ):
         for chunk in (slice(0, 90), slice(90, 200)):
             encoder.update(DIGESTS[chunk], CODES[1:2, chunk])
@@ -471,7 +473,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import ScheduledPair, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.tables.ids import record_digests
 from vertimrf.kernels import warmup
 
@@ -480,7 +482,7 @@ def peak():
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 
 warmup()
-plan = SketchPlan(6326, 9, 20, tuple(ScheduledPair(a, b, 8192) for a in range(4) for b in range(4, 8)), (8,) * 8)
+plan = ScheduledPairs(6326, 9, 20, tuple(ScheduledPair(a, b, 8192) for a in range(4) for b in range(4, 8)), (8,) * 8)
 encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
 before = peak()
 for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):

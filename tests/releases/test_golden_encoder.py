@@ -12,8 +12,9 @@ import numpy as np
 import xxhash
 
 from vertimrf.releases.encoder import ENCODING_VERSION, SketchEncoder
-from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 
 GOLDEN = Path(__file__).parent / "data" / "golden_encoder.json"
 GROUP = 50
@@ -58,7 +59,7 @@ def sketches(number):
     codes = np.stack([draw.below(size, n) for size in sizes])
     secret = draw.bytes(32)
     if number % 5 == 4:
-        plan = SharedKeyPlan(**levels, keys=keys[0], sizes=tuple(sizes))
+        plan = SharedKeys(**levels, keys=keys[0], sizes=tuple(sizes))
         encoder = SharedKeyEncoder(plan, (2, 0, 3), secret)
         encoder.update(digests, codes[[2, 0, 3]])
         return list(encoder.result(draw.bytes))
@@ -67,7 +68,7 @@ def sketches(number):
     out = []
     for party in ((0, 1), (2, 3)):
         encoder = SketchEncoder(
-            SketchPlan(**levels, pairs=pairs, sizes=tuple(sizes)), party, secret
+            ScheduledPairs(**levels, pairs=pairs, sizes=tuple(sizes)), party, secret
         )
         encoder.update(digests, codes[list(party)])
         out += encoder.result(draw.bytes)

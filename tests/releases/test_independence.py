@@ -19,8 +19,9 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.encoder import SketchEncoder
-from vertimrf.releases.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 
 SECRET = bytes(range(32))
@@ -72,7 +73,7 @@ def assert_independent(one, other, ceiling):
 
 
 CEILING = 30
-PAIRS = SketchPlan(
+PAIRS = ScheduledPairs(
     1,
     1,
     CEILING,
@@ -116,7 +117,7 @@ def test_levels_of_records_and_of_secrets_are_independent():
 
 
 def test_levels_of_shared_keys_are_independent_across_key_blocks():
-    encoder = SharedKeyEncoder(SharedKeyPlan(1, 1, CEILING, 140_000, (1,)), (0,), SECRET)
+    encoder = SharedKeyEncoder(SharedKeys(1, 1, CEILING, 140_000, (1,)), (0,), SECRET)
     encoder.update(np.array([7], np.uint64), np.zeros((1, 1), np.uint16))
     assert chance_of_repeats(encoder.result(bytes)[0][0], (1, 2)) > ALPHA
 
@@ -178,7 +179,7 @@ def test_both_parties_derive_the_same_hashes():
 # --- phantoms ---
 
 # More sketches than phantoms are drawn for at a time.
-MANY = SketchPlan(3, 2, 14, (ScheduledPair(0, 1, 600_000),), (2, 2))
+MANY = ScheduledPairs(3, 2, 14, (ScheduledPair(0, 1, 600_000),), (2, 2))
 # First bytes of entropy: two that settle a level of MANY, at different levels, and one that leaves it open (thresholds of 3
 # draws lie at 108, 171.5, 210.9 of 256, and so on up to 255.9).
 LOW, HIGH, OPEN = 0x00, 0x90, 0xFF

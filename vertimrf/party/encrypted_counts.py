@@ -26,8 +26,8 @@ from ..progress import SILENT, Progress
 from ..releases.encrypted_counts.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
 from ..releases.encrypted_counts.packing import Layout
 from ..releases.encrypted_counts.paillier import PrivateKey, PublicKey
+from ..releases.encrypted_counts.parameters import EncryptedCounts
 from ..releases.encrypted_counts.positions import place, population_digest
-from ..releases.parameters import EncryptedCountsPlan
 from .secret import Secret, derive
 
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"
@@ -65,7 +65,7 @@ class Steps:
     """
 
     plan: Plan
-    sketch: EncryptedCountsPlan
+    sketch: EncryptedCounts
     party: int
     secret: Secret
     digests: Words
@@ -241,7 +241,7 @@ def opened(
     public = PublicKey.from_bytes(arrays["key"].tobytes(), where) if rows else key
     assert public is not None
     sketch = plan.sketch
-    assert isinstance(sketch, EncryptedCountsPlan)
+    assert isinstance(sketch, EncryptedCounts)
     layout = sketch.layout(plan.groups_of(min(sender, receiver)))
     count = layout.capacity if rows else sum(map(sketch.rows, plan.groups_of(sender)))
     ciphertexts = arrays[names[0]]

@@ -30,17 +30,15 @@ from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
+from ..releases.count_sketches.parameters import CountSketches
 from ..releases.encoder import SketchEncoder
 from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from ..releases.parameters import (
-    CountSketchPlan,
-    EncryptedCountsPlan,
-    ResponsePlan,
-    SharedKeyPlan,
-    SketchPlan,
-)
+from ..releases.encrypted_counts.parameters import EncryptedCounts
 from ..releases.randomised_responses.encoding import respond
+from ..releases.randomised_responses.parameters import RandomisedResponses
+from ..releases.scheduled_pairs.parameters import ScheduledPairs
 from ..releases.shared_keys.encoding import SharedKeyEncoder
+from ..releases.shared_keys.parameters import SharedKeys
 from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
@@ -244,7 +242,7 @@ class Party:
         """
         records = self._checked(table)
         with threads(self._options.num_threads):
-            if isinstance(self._plan.sketch, EncryptedCountsPlan):
+            if isinstance(self._plan.sketch, EncryptedCounts):
                 return self._message_of_counts(records, answers or {})
             return self._message(records, self._noise(self._digest(records)))
 
@@ -275,7 +273,7 @@ class Party:
     def _steps(self, records: Records) -> Steps:
         """The steps of encrypted counts. They need the bins, and so the local model."""
         plan, sketch = self._plan, self._plan.sketch
-        if not isinstance(sketch, EncryptedCountsPlan):
+        if not isinstance(sketch, EncryptedCounts):
             raise PlanError(
                 f"The plan's encoder is {plan.encoder}: only encrypted counts are exchanged between parties."
             )
@@ -513,7 +511,7 @@ class Party:
         composites = self._composites(published, local.bins)
         make: Callable[[], SketchEncoder | SharedKeyEncoder]
         match sketch:
-            case CountSketchPlan():
+            case CountSketches():
                 counter = records.encoded(
                     functools.partial(CountSketchEncoder, sketch, groups, key),
                     composites,
@@ -523,7 +521,7 @@ class Party:
                     released_sizes(published, local.bins, local.one_way),
                     noise.stream(counter.digest()),
                 )
-            case ResponsePlan():
+            case RandomisedResponses():
                 digests, codes = records.gathered(composites)
                 # Sorted by digest, so that the responses do not depend on the order of rows.
                 order = np.argsort(digests, kind="stable")
@@ -532,9 +530,9 @@ class Party:
                     digests.tobytes() + codes.tobytes(), digest_size=32
                 ).digest()
                 return respond(sketch, groups, digests, codes, key, noise.stream(exact))
-            case SharedKeyPlan():
+            case SharedKeys():
                 make = functools.partial(SharedKeyEncoder, sketch, groups, key)
-            case SketchPlan():
+            case ScheduledPairs():
                 if not sketch.shapes(groups):
                     return ()
                 make = functools.partial(SketchEncoder, sketch, groups, key)

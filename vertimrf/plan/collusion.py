@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..errors import PlanError
-from ..releases.parameters import CountSketchPlan
+from ..releases.count_sketches.parameters import CountSketches
 from .plan import Plan
 
 # Share of the cap that may be left unused; calibration leaves as much of a plan's epsilon.
@@ -74,8 +74,8 @@ def _next_to(one: Plan, other: Plan) -> bool:
     """Whether the count sketches of two plans differ by at most one repetition."""
     pairs = zip((one.sketch, *one.agreement), (other.sketch, *other.agreement), strict=True)
     return all(
-        isinstance(a, CountSketchPlan)
-        and isinstance(b, CountSketchPlan)
+        isinstance(a, CountSketches)
+        and isinstance(b, CountSketches)
         and (a.buckets, a.bits) == (b.buckets, b.bits)
         and b.repetitions - a.repetitions <= 1
         for a, b in pairs

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..releases.parameters import BLOCK_KEYS, CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.encrypted_counts.parameters import EncryptedCounts
+from ..releases.scheduled_pairs.parameters import BLOCK_KEYS, ScheduledPairs
 from .plan import LocalPlan, Plan
 
 # Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two
@@ -95,7 +97,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     Returns:
         The forecast; None for encoders that are only for comparison.
     """
-    if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | EncryptedCountsPlan | None):
+    if not isinstance(plan.sketch, ScheduledPairs | CountSketches | EncryptedCounts | None):
         return None
     records, d = plan.expected_records, len(plan.schema.sizes)
     numbers = [_numbers(plan, party) for party in range(len(plan.local))]
@@ -157,17 +159,17 @@ def _wide(plan: Plan) -> int:
 
     Counters have 32 bits until they are cut. Encrypted rows are packed, sealed and recorded.
     """
-    return 5 if isinstance(plan.sketch, CountSketchPlan | EncryptedCountsPlan) else 1
+    return 5 if isinstance(plan.sketch, CountSketches | EncryptedCounts) else 1
 
 
 def _encoding(plan: Plan, party: int, numbers: float) -> float:
     """Core seconds in which a party makes its sketches of so many counters or levels."""
     records, groups = plan.expected_records, plan.groups_of(party)
-    if isinstance(plan.sketch, CountSketchPlan):
+    if isinstance(plan.sketch, CountSketches):
         return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
-    if isinstance(plan.sketch, EncryptedCountsPlan):
+    if isinstance(plan.sketch, EncryptedCounts):
         return _counting(plan, plan.sketch, party)
-    if isinstance(plan.sketch, SketchPlan):
+    if isinstance(plan.sketch, ScheduledPairs):
         blocks = [
             math.ceil(pair.keys / BLOCK_KEYS)
             for pair in plan.sketch.pairs
@@ -178,7 +180,7 @@ def _encoding(plan: Plan, party: int, numbers: float) -> float:
     return 0.0
 
 
-def _counting(plan: Plan, sketch: EncryptedCountsPlan, party: int) -> float:
+def _counting(plan: Plan, sketch: EncryptedCounts, party: int) -> float:
     """Core seconds in which a party encrypts its rows, and adds and opens those of others."""
     groups = [plan.groups_of(one) for one in range(len(plan.local))]
     sums = [sum(map(sketch.rows, some)) for some in groups]
@@ -195,10 +197,10 @@ def _counting(plan: Plan, sketch: EncryptedCountsPlan, party: int) -> float:
 
 def _estimating(plan: Plan) -> float:
     """Core seconds in which the server estimates cross-party marginals."""
-    if isinstance(plan.sketch, CountSketchPlan):
+    if isinstance(plan.sketch, CountSketches):
         rows = sum(plan.sketch.rows(g) for g in range(len(plan.sketch.sizes)))
         return PRODUCT * plan.sketch.numbers * rows**2 / 2
-    if isinstance(plan.sketch, SketchPlan):
+    if isinstance(plan.sketch, ScheduledPairs):
         sizes = plan.sketch.sizes
         return sum(
             CELL_KEY * sizes[pair.left] * sizes[pair.right] * pair.keys
@@ -213,7 +215,7 @@ def _numbers(plan: Plan, party: int) -> float:
     """
     if plan.sketch is None:
         return 0.0
-    if isinstance(plan.sketch, EncryptedCountsPlan):
+    if isinstance(plan.sketch, EncryptedCounts):
         groups = filter(None, map(plan.groups_of, range(len(plan.local))))
         return float(max(plan.sketch.layout(some).row_bytes for some in groups))
     return float(

@@ -43,14 +43,10 @@ from ..privacy.ledger import (
     worst_coalitions,
 )
 from ..privacy.standing import REPLACE, Standing, neighbours_of
-from ..releases.parameters import (
-    CountSketchPlan,
-    CrossPartyRelease,
-    EncryptedCountsPlan,
-    packed_bytes,
-    release_from_json,
-    release_to_json,
-)
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.encrypted_counts.parameters import EncryptedCounts
+from ..releases.register import release_from_json, release_to_json
+from ..releases.release import CrossPartyRelease, packed_bytes
 from .defaults import (
     HOLDERS_COLUMN,
     INNER,
@@ -220,7 +216,7 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
-    agreement: tuple[CountSketchPlan, ...] = ()
+    agreement: tuple[CountSketches, ...] = ()
     records_per_person: int = 1
     population: str = INNER
     halved: tuple[int, ...] = ()
@@ -374,7 +370,7 @@ class Plan:
 
         They are in publishing order; empty for other encoders.
         """
-        if not isinstance(self.sketch, EncryptedCountsPlan):
+        if not isinstance(self.sketch, EncryptedCounts):
             return []
         later = range(party + 1, len(self.party_names))
         return [
@@ -387,7 +383,7 @@ class Plan:
     @property
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
-        return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
+        return CountSketches.encoder if self.sketch is None else self.sketch.encoder
 
     @property
     def publishes_rows(self) -> bool:
@@ -498,7 +494,7 @@ class Plan:
                 f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
             )
         views = [tuple(rest)]
-        if isinstance(self.sketch, EncryptedCountsPlan):
+        if isinstance(self.sketch, EncryptedCounts):
             views += [
                 tuple(kept for entry in rest for kept in entry.against(coalition))
                 for coalition in worst_coalitions(rest, self.party_names)
@@ -695,7 +691,7 @@ class Plan:
             return ["  columns of different parties are independent in the result."]
         return []
 
-    def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:
+    def agreement_of(self, party: int) -> dict[int, CountSketches]:
         """The sketches of agreement that a party publishes a table of, by attribute."""
         asked = zip(self.schema.shared, self.agreement, strict=False)
         return {
@@ -717,7 +713,7 @@ class Plan:
         )
         if self.sketch is None:
             return agreement
-        if isinstance(self.sketch, EncryptedCountsPlan):
+        if isinstance(self.sketch, EncryptedCounts):
             rows = self.sketch.rows
             return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
         shapes = self.sketch.shapes(

@@ -22,24 +22,21 @@ from ..privacy.accountant import calibrate
 from ..privacy.events import MAX_COUNT_VARIANCE, MIN_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry, coalitions
 from ..privacy.person_sketch import MIN_BUCKETS
+from ..releases.count_sketches.parameters import BUCKETS, CountSketches
 from ..releases.count_sketches.weights import choose_weights, least_weights
-from ..releases.parameters import (
-    BUCKETS,
+from ..releases.encrypted_counts.parameters import (
     COUNT_REACH,
-    HIGHEST_CEILING,
     MAX_CAPACITY,
     MAX_ENCRYPTED_SIGMA,
     MIN_ENCRYPTED_SIGMA,
     SAMPLE_REACH,
-    CountSketchPlan,
-    CrossPartyRelease,
-    EncryptedCountsPlan,
-    ResponsePlan,
-    ScheduledPair,
-    SharedKeyPlan,
-    SketchPlan,
+    EncryptedCounts,
 )
+from ..releases.randomised_responses.parameters import RandomisedResponses
+from ..releases.release import HIGHEST_CEILING, CrossPartyRelease
+from ..releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from ..releases.scheduled_pairs.planning import KEY_COST, schedule_pairs
+from ..releases.shared_keys.parameters import SharedKeys
 from ..releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
 from .collusion import within_cap
 from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, SHARES, default_delta
@@ -185,7 +182,7 @@ def _scheduled_plan(
     phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
     # With very many phantoms, all levels lie below them and have no information.
     level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-    return groups, SketchPlan(
+    return groups, ScheduledPairs(
         phantoms=phantoms,
         floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
         ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
@@ -203,7 +200,7 @@ def _count_sketch_plan(
     person: int = 1,
     contrasts: tuple[int, ...] = (),
     weights: tuple[int, ...] = (),
-) -> CountSketchPlan:
+) -> CountSketches:
     """Count sketches that spend about ``rho`` (zCDP), for up to ``person`` records of a person."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is its share of the
     # budget.
@@ -216,7 +213,7 @@ def _count_sketch_plan(
     variance = d / math.acosh(1 + single)
     # An integer, so that no weight times it exceeds the largest variance.
     most = MAX_COUNT_VARIANCE // max(weights, default=1)
-    return CountSketchPlan(
+    return CountSketches(
         repetitions=repetitions,
         buckets=buckets,
         variance=min(max(variance, d * person, MIN_COUNT_VARIANCE), most),
@@ -249,7 +246,7 @@ def _encrypted_plan(
     sigma = math.sqrt(tables / (4 * rho))
     filled = records + COUNT_REACH * math.sqrt(0.5 / (count_share * rho))
     capacity = (SAMPLE_REACH + math.sqrt(SAMPLE_REACH**2 + 4 * filled)) ** 2 / 4
-    return groups, EncryptedCountsPlan(
+    return groups, EncryptedCounts(
         sigma=min(max(sigma, MIN_ENCRYPTED_SIGMA), MAX_ENCRYPTED_SIGMA),
         capacity=min(math.ceil(capacity), MAX_CAPACITY),
         sizes=tuple(group.size for group in groups),
@@ -257,13 +254,13 @@ def _encrypted_plan(
     )
 
 
-def _published_plan(groups: tuple[Group, ...], target: Target, keys: int) -> SharedKeyPlan:
+def _published_plan(groups: tuple[Group, ...], target: Target, keys: int) -> SharedKeys:
     """The paper's shared-key sketches, with its claim instead of their true cost (VertiMRF,
     Algorithms 1, 3).
     """
-    epsilon, delta = (SharedKeyPlan.claimed_share * part for part in (target.epsilon, target.delta))
+    epsilon, delta = (SharedKeys.claimed_share * part for part in (target.epsilon, target.delta))
     floor = claimed_floor(epsilon, delta, keys, len(groups))
-    return SharedKeyPlan(
+    return SharedKeys(
         phantoms=claimed_phantoms(epsilon, delta, keys, len(groups)),
         floor=floor,
         ceiling=floor + PUBLISHED_LEVELS,
@@ -276,7 +273,7 @@ def _responses_plan(groups: tuple[Group, ...], rho: float) -> Released:
     """Randomised responses (VertiMRF, section 4.2) that spend about ``rho`` (zCDP)."""
     sizes = tuple(group.size for group in groups)
     # The loss of one attribute is +-epsilon, each with probability about 1 / size.
-    return groups, ResponsePlan(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
+    return groups, RandomisedResponses(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
 
 
 def make_plan(
@@ -316,7 +313,7 @@ def make_plan(
         )
     nonce = secrets.token_hex(16) if nonce is None else nonce
     origin: dict[str, Any] = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
-    largest = PAIRS_BYTES if planning.encoder == SketchPlan.encoder else MESSAGE_BYTES
+    largest = PAIRS_BYTES if planning.encoder == ScheduledPairs.encoder else MESSAGE_BYTES
     cap = planning.collusion_epsilon
     if cap is not None:
         if len(schema.parties) < 2:
@@ -403,11 +400,11 @@ class Choice:
 
 def _shares(schema: Schema, planning: PlanOptions, target: Target, usual: Shares = USUAL) -> Shares:
     """The given shares of the budget; otherwise, those of the least forecast of the error."""
-    encrypted = planning.encoder == EncryptedCountsPlan.encoder
+    encrypted = planning.encoder == EncryptedCounts.encoder
     given = usual if planning.shares is None else Shares(*planning.shares)
     if not planning.local_models:
         return replace(given, one_way=1.0)
-    if given is not usual or not (encrypted or planning.encoder == CountSketchPlan.encoder):
+    if given is not usual or not (encrypted or planning.encoder == CountSketches.encoder):
         return given
     return _outlook(schema, planning, target).best(usual)
 
@@ -422,7 +419,7 @@ def _outlook(schema: Schema, planning: PlanOptions, target: Target) -> Outlook:
         target.rho / planning.records_per_person**2,
         target.largest_clique,
         target.message_bytes if across else 0,
-        planning.encoder == EncryptedCountsPlan.encoder,
+        planning.encoder == EncryptedCounts.encoder,
         tuple(tuple(a in target.halved for a in some) for some in columns),
     )
 
@@ -434,7 +431,7 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
     usual shares. What a workload names keeps its values. A single holder halves if most attributes
     are so long: else it finds the pairs worth measuring by their R-scores.
     """
-    encoders = (CountSketchPlan.encoder, EncryptedCountsPlan.encoder)
+    encoders = (CountSketches.encoder, EncryptedCounts.encoder)
     if (
         planning.encoder not in encoders
         or not planning.local_models
@@ -457,7 +454,7 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
 def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     """Choose the cross-party release; see :func:`make_plan`."""
     encoder = planning.encoder
-    if target.several and encoder == EncryptedCountsPlan.encoder:
+    if target.several and encoder == EncryptedCounts.encoder:
         return _encrypted_counts(schema, planning, target)
     shares = _shares(schema, planning, target)
     if not target.several or not shares.sketches:
@@ -465,11 +462,11 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     varying = sorted(set(itertools.chain(*(schema.varying(name) for name in schema.party_names))))
     # The paper's encoders: one group per attribute.
     coarse = tuple(Group((a,), (min(schema.sizes[a], PUBLISHED_BINS),)) for a in varying)
-    if encoder == SharedKeyPlan.encoder:
+    if encoder == SharedKeys.encoder:
         published = coarse, _published_plan(coarse, target, planning.keys or PUBLISHED_KEYS)
         # The rest of the target is for the count and the local models.
         return Choice(lambda rho: published, (), shares.without_sketches())
-    if encoder == ResponsePlan.encoder:
+    if encoder == RandomisedResponses.encoder:
         return Choice(partial(_responses_plan, coarse), (), shares)
     # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares.sketches * target.rho
@@ -482,7 +479,7 @@ def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     choice: SketchChoice = no_sketches
     # If every pair of attributes is at one party, there are no cross-party pairs.
     if crossing_pairs(schema):
-        if encoder == SketchPlan.encoder:
+        if encoder == ScheduledPairs.encoder:
             choice = partial(
                 _scheduled_plan,
                 *schedule_pairs(
@@ -585,7 +582,7 @@ def _plans(
         fine = len(schema.fine.keys() & set(attributes))
         return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved, fine)
 
-    def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
+    def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketches:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)
         return _count_sketch_plan(
             (1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Flags, Floats
-from ..releases.parameters import MAX_CAPACITY
+from ..releases.encrypted_counts.parameters import MAX_CAPACITY
 from .defaults import SHARES
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are

@@ -31,7 +31,8 @@ from ..files.convert import to_json
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 from ..progress import SILENT, Progress
-from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
+from .scheduled_pairs.parameters import BLOCK_KEYS, ScheduledPairs
+from .shared_keys.parameters import SharedKeys
 
 # Version of the hash and of the layout of the levels. The tests' golden fingerprint belongs to it.
 ENCODING_VERSION = 1
@@ -240,7 +241,7 @@ class LevelEncoder(Encoder):
 
     def __init__(
         self,
-        plan: SketchPlan | SharedKeyPlan,
+        plan: ScheduledPairs | SharedKeys,
         attributes: Sequence[int],
         secret: bytes,
         sizes: Sequence[int],
@@ -364,7 +365,7 @@ class SketchEncoder(LevelEncoder):
 
     _purpose = b"vertimrf paired"
 
-    def __init__(self, plan: SketchPlan, attributes: Sequence[int], secret: bytes) -> None:
+    def __init__(self, plan: ScheduledPairs, attributes: Sequence[int], secret: bytes) -> None:
         column = {attribute: i for i, attribute in enumerate(attributes)}
         scheduled = {group for pair in plan.pairs for group in (pair.left, pair.right)}
         for attribute in attributes:
@@ -444,7 +445,7 @@ class SketchEncoder(LevelEncoder):
 def guess_stops(
     counts: Integers,
     keys: Integers | int,
-    plan: SketchPlan | SharedKeyPlan,
+    plan: ScheduledPairs | SharedKeys,
 ) -> Integers:
     """Guess a level that all sketches of a row reach; it changes the speed, never the result.
 

@@ -23,7 +23,7 @@ from ..files.atomic import parse_json
 from ..files.canonical import canonical, json_of
 from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
-from ..releases.parameters import EncryptedCountsPlan
+from ..releases.encrypted_counts.parameters import EncryptedCounts
 
 SERVER = "the server"
 # Folder of the results in the server's run folder.
@@ -191,7 +191,7 @@ def between(plan: Plan | None) -> list[Between]:
     Of every two parties, the earlier one sends rows, and the later one answers them. A file is
     called after its sender and receiver by their places in the plan.
     """
-    if plan is None or not isinstance(plan.sketch, EncryptedCountsPlan):
+    if plan is None or not isinstance(plan.sketch, EncryptedCounts):
         return []
     sketch, out = plan.sketch, []
     for one, other in itertools.combinations(range(len(plan.party_names)), 2):

@@ -25,16 +25,14 @@ from ..releases.count_sketches.intersections import (
     estimate_cells,
     estimate_overlapping,
 )
-from ..releases.parameters import (
-    CountSketchPlan,
-    EncryptedCountsPlan,
-    ResponsePlan,
-    SharedKeyPlan,
-    SketchPlan,
-)
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.encrypted_counts.parameters import EncryptedCounts
 from ..releases.randomised_responses.encoding import count_marginal
+from ..releases.randomised_responses.parameters import RandomisedResponses
 from ..releases.scheduled_pairs.intersections import Side, estimate_pair, outer_measurement
+from ..releases.scheduled_pairs.parameters import ScheduledPairs
 from ..releases.shared_keys.estimation import published_estimates
+from ..releases.shared_keys.parameters import SharedKeys
 
 BinMaps = tuple[Integers, ...]
 
@@ -130,19 +128,19 @@ def cross_party_marginals(
     match plan.sketch:
         case None:
             return CrossParty(())
-        case SketchPlan():
+        case ScheduledPairs():
             sizes = _set_sizes(plan, bins, messages, initial, counts)
             measurements = _scheduled_marginals(
                 plan, plan.sketch, bins, messages, sizes, counts, progress
             )
             return CrossParty(tuple(measurements), scheduled_matches(plan.schema, measurements))
-        case CountSketchPlan():
+        case CountSketches():
             sizes = _set_sizes(plan, bins, messages, initial, counts)
             groups = _counted_groups(plan, plan.sketch, bins, messages, sizes)
             return _counted_marginals(
                 plan, plan.sketch, bins, groups, total, progress, party_counts
             )
-        case EncryptedCountsPlan():
+        case EncryptedCounts():
             return CrossParty(_encrypted_marginals(plan, plan.sketch, bins, messages, total))
     # With the paper's encoders, every attribute with several values is one group, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
@@ -152,9 +150,9 @@ def cross_party_marginals(
     levels = [table for message in messages for table in message.sketches]
     cuts = [group_bins[0] for group_bins in bins]
     match plan.sketch:
-        case SharedKeyPlan():
+        case SharedKeys():
             found = published_estimates(plan.sketch, attributes, cuts, levels, wanted, total)
-        case ResponsePlan():
+        case RandomisedResponses():
             _check_rows(plan, messages)
             found = _responses(plan.sketch, attributes, levels, cuts, wanted)
         case _:
@@ -168,7 +166,7 @@ def cross_party_marginals(
 
 def _scheduled_marginals(
     plan: Plan,
-    sketch: SketchPlan,
+    sketch: ScheduledPairs,
     bins: Sequence[BinMaps],
     messages: Sequence[Message],
     sizes: Sequence[tuple[Floats, Floats]],
@@ -242,7 +240,7 @@ def scheduled_matches(
 
 
 def _counted_matches(
-    plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float
+    plan: Plan, sketch: CountSketches, cells: Cells, total: float
 ) -> tuple[CommonRecords, ...]:
     """Common records from count sketches: the covariance of two parties' sums over all records."""
     owner = np.array(plan.group_parties)
@@ -262,7 +260,7 @@ def _counted_matches(
 
 def _counted_groups(
     plan: Plan,
-    sketch: CountSketchPlan,
+    sketch: CountSketches,
     bins: Sequence[BinMaps],
     messages: Sequence[Message],
     sizes: Sequence[tuple[Floats, Floats]],
@@ -292,7 +290,7 @@ def _counted_groups(
 
 def _counted_marginals(
     plan: Plan,
-    sketch: CountSketchPlan,
+    sketch: CountSketches,
     bins: Sequence[BinMaps],
     counted: Sequence[CountedGroup],
     total: float,
@@ -331,7 +329,7 @@ def _counted_marginals(
 
 
 def _between_groups(
-    plan: Plan, sketch: CountSketchPlan, bins: Sequence[BinMaps], cells: Cells
+    plan: Plan, sketch: CountSketches, bins: Sequence[BinMaps], cells: Cells
 ) -> tuple[Measurement, ...]:
     """Measurements of every two groups, except those that the sketches add nothing to.
 
@@ -356,7 +354,7 @@ def _between_groups(
 
 def _encrypted_marginals(
     plan: Plan,
-    sketch: EncryptedCountsPlan,
+    sketch: EncryptedCounts,
     bins: Sequence[BinMaps],
     messages: Sequence[Message],
     total: float,
@@ -452,7 +450,7 @@ def _check_rows(plan: Plan, messages: Sequence[Message]) -> None:
 
 
 def _responses(
-    sketch: ResponsePlan,
+    sketch: RandomisedResponses,
     published: Sequence[int],
     tables: Sequence[Bytes],
     bins: Sequence[Integers],

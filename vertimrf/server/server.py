@@ -44,7 +44,9 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from ..releases.parameters import CountSketchPlan, EncryptedCountsPlan, SketchPlan
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.encrypted_counts.parameters import EncryptedCounts
+from ..releases.scheduled_pairs.parameters import ScheduledPairs
 from .cross_party import RecordCount, cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
@@ -507,7 +509,7 @@ class Server:
                     options=FitOptions(progress=report),
                 )
             # The paper's encoders have no off-tree factors.
-            if isinstance(plan.sketch, SketchPlan | CountSketchPlan | EncryptedCountsPlan | None):
+            if isinstance(plan.sketch, ScheduledPairs | CountSketches | EncryptedCounts | None):
                 fitted, off_tree = fit_off_tree(
                     fitted, [*local, *crossing], progress=fitting(options.progress)
                 )

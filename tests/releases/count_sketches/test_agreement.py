@@ -8,7 +8,7 @@ import pytest
 from vertimrf.privacy.count_sketch import excess
 from vertimrf.releases.count_sketches.agreement import agreeing, value_words
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 RECORDS, VALUES = 4000, 30
 
@@ -66,7 +66,7 @@ def estimated(plan, rates, seed):
 def test_records_that_agree_are_estimated_without_bias_and_with_the_error_stated(
     variance, bits, rate
 ):
-    plan = CountSketchPlan(repetitions=64, buckets=64, variance=variance, bits=bits, sizes=(1, 1))
+    plan = CountSketches(repetitions=64, buckets=64, variance=variance, bits=bits, sizes=(1, 1))
     runs = 40
     off, errors = np.array([estimated(plan, [0.0, rate], seed)[0] for seed in range(runs)]).T
     z = off / errors
@@ -77,14 +77,14 @@ def test_records_that_agree_are_estimated_without_bias_and_with_the_error_stated
 
 
 def test_of_three_holders_every_two_are_told():
-    plan = CountSketchPlan(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1, 1))
+    plan = CountSketches(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1, 1))
     results = estimated(plan, [0.0, 0.1, 0.4], 7)
     assert len(results) == 3
     assert all(abs(off) < 5 * error for off, error in results)
 
 
 def test_other_secrets_agree_on_nothing():
-    plan = CountSketchPlan(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1))
+    plan = CountSketches(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1))
     digests, (codes, _) = holders_of([0.0, 0.0], 3)
     tables = [
         published(plan, i, bytes([i]) * 32, digests, codes, RECORDS, os.urandom) for i in range(2)

@@ -10,12 +10,12 @@ from oracles import crossed
 
 from vertimrf.releases.count_sketches.encoding import STEPS, CountSketchEncoder, adding, code_steps
 from vertimrf.releases.count_sketches.intersections import estimate_cells, estimate_overlapping
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 RECORDS, RELEASES = 3000, 300
 ALL = slice(None)
 # Five groups of two values and one of three; four of the former are contrasts.
-PLAN = CountSketchPlan(
+PLAN = CountSketches(
     repetitions=128,
     buckets=32,
     variance=40.0,
@@ -41,7 +41,7 @@ PRESENCE = replace(
 class World:
     """Groups of a plan, the party that publishes each, and the records that each party holds."""
 
-    plan: CountSketchPlan
+    plan: CountSketches
     parties: tuple
     people: tuple = (ALL,) * 3
 

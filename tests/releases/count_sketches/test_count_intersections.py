@@ -14,7 +14,7 @@ from vertimrf.releases.count_sketches.intersections import (
     code_curve,
     estimate_cells,
 )
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 U = 30
 
@@ -63,7 +63,7 @@ def test_errors_are_as_large_as_they_say(bits, buckets, variance):
     """
     tables = 8
     rng = np.random.default_rng(bits)
-    plan = CountSketchPlan((1 << 15) // buckets, buckets, variance, bits, (U,) * 8)
+    plan = CountSketches((1 << 15) // buckets, buckets, variance, bits, (U,) * 8)
     ratios, large = [], []
     for _ in range(tables):
         codes = table(20_000, 8, rng)
@@ -85,7 +85,7 @@ def test_errors_are_as_large_as_they_say(bits, buckets, variance):
 
 def test_errors_of_sizes_are_part_of_the_error():
     rng = np.random.default_rng(5)
-    plan = CountSketchPlan(1 << 10, 256, 8.0, 4, (U,) * 4)
+    plan = CountSketches(1 << 10, 256, 8.0, 4, (U,) * 4)
     codes = table(20_000, 4, rng)
     large = across(4)
     ratios = []
@@ -101,7 +101,7 @@ def test_errors_of_sizes_are_part_of_the_error():
 def test_steps_from_sizes_far_off_cost_little_and_bias_nothing():
     """A group's released sizes may be a guess: independent attributes."""
     rng = np.random.default_rng(6)
-    plan = CountSketchPlan(128, 256, 18.0, 4, (U,) * 8)
+    plan = CountSketches(128, 256, 18.0, 4, (U,) * 8)
     codes = table(20_000, 8, rng)
     groups, truth = counted(plan, codes, rng, release_error=3000.0)
     cells = estimate_cells(plan, groups, 20_000)
@@ -122,7 +122,7 @@ def test_codes_lose_what_quantisers_are_known_to_lose():
 def test_what_all_sums_tell_is_taken_out_of_the_errors():
     """With noise far below the sets, a binary attribute's cell has the error of what its total leaves open."""
     rng = np.random.default_rng(9)
-    plan = CountSketchPlan(512, 64, 8.0, 4, (2,) * 6)
+    plan = CountSketches(512, 64, 8.0, 4, (2,) * 6)
     errors, ratios = [], []
     for _ in range(20):
         codes = (rng.random((6, 20_000)) < 0.9).astype(np.uint16)
@@ -146,7 +146,7 @@ def test_what_all_sums_tell_is_taken_out_of_the_errors():
 def test_tables_of_other_records_are_told_from_the_codes():
     """Counts take it that records match; what groups have in common does not."""
     rng = np.random.default_rng(10)
-    plan = CountSketchPlan(128, 256, 8.0, 4, (U,) * 2)
+    plan = CountSketches(128, 256, 8.0, 4, (U,) * 2)
     codes = table(20_000, 2, rng)
     secret, digests = rng.bytes(32), rng.integers(0, 2**64, (2, 20_000), dtype=np.uint64)
     groups = []

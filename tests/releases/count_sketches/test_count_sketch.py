@@ -11,11 +11,12 @@ from scipy import stats
 from vertimrf.errors import MessageError, PlanError, TableError
 from vertimrf.releases.count_sketches import encoding as count_sketch
 from vertimrf.releases.count_sketches.encoding import STEPS, CountSketchEncoder, code_steps
-from vertimrf.releases.parameters import CountSketchPlan, release_from_json, release_to_json
+from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.register import release_from_json, release_to_json
 from vertimrf.tables.ids import record_digests
 
 SECRET = bytes(range(32))
-PLAN = CountSketchPlan(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=(4, 2, 3, 17))
+PLAN = CountSketches(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=(4, 2, 3, 17))
 N = 2000
 DIGESTS = record_digests(bytes(16), np.arange(N))
 CODES = np.stack(
@@ -60,7 +61,7 @@ def test_a_record_has_one_sign_in_one_bucket_of_each_repetition_and_the_same_in_
 )
 def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits, weights):
     """Codes of many numbers follow the law of weight * counter + noise, exactly convolved; of one group after the other."""
-    plan = CountSketchPlan(1 << 9, 64, 15.0, bits, (2, 2), weights=weights)
+    plan = CountSketches(1 << 9, 64, 15.0, bits, (2, 2), weights=weights)
     codes = np.zeros((2, 960), np.uint16)
     one = CountSketchEncoder(plan, [0, 1], SECRET)
     one.update(record_digests(bytes(16), np.arange(960)), codes)

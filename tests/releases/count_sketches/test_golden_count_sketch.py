@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from vertimrf.releases.count_sketches.encoding import COUNTING_VERSION, CountSketchEncoder
-from vertimrf.releases.parameters import CountSketchPlan
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 GOLDEN = Path(__file__).parent / "data" / "golden_count_sketch.json"
 GROUP = 10
@@ -32,7 +32,7 @@ def sketches(number):
     """The counters before noise and the published tables of one small table, plan and secret."""
     name = f"vertimrf golden count {number}"
     sizes = tuple(int(size) for size in 1 + below(f"{name} sizes", 9, 3))
-    plan = CountSketchPlan(
+    plan = CountSketches(
         repetitions=1 + number % 13,
         buckets=2 << number % 12,
         variance=4.0 + 0.37 * number,

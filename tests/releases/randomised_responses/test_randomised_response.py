@@ -19,8 +19,8 @@ from vertimrf.options import RunOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.releases.parameters import ResponsePlan
 from vertimrf.releases.randomised_responses.encoding import count_marginal, respond
+from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
 from vertimrf.trial import open_tables, run_protocol
 
 ROWS = 5000
@@ -48,7 +48,7 @@ def parts():
 @pytest.mark.parametrize("local, size", [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
 def test_responses_follow_their_law(local, size):
     n = 200_000
-    plan = ResponsePlan(local, (size,))
+    plan = RandomisedResponses(local, (size,))
     codes = np.full((1, n), size - 1, np.uint16)
     (responses,) = respond(
         plan, [0], np.arange(1, n + 1, dtype=np.uint64), codes, bytes(32), os.urandom
@@ -68,7 +68,7 @@ def test_responses_follow_their_law(local, size):
 def test_both_parties_send_rows_in_the_same_secret_order():
     n = 1000
     digests = np.random.default_rng(1).integers(1, 1 << 62, n).astype(np.uint64)
-    sure = ResponsePlan(600.0, (16, 16))
+    sure = RandomisedResponses(600.0, (16, 16))
     codes = (np.arange(n) % 16).astype(np.uint16)[None]
     back = np.arange(n)[::-1]
     key = bytes(range(32))
@@ -97,7 +97,7 @@ def respond_to(rng, plan, attribute, codes):
 )
 def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
     rng = np.random.default_rng(len(attributes))
-    plan = ResponsePlan(epsilon, (3, 2, 4, 1))
+    plan = RandomisedResponses(epsilon, (3, 2, 4, 1))
     n, runs = 400, 4000
     first = np.where(rng.random(n) < 0.7, 0, rng.integers(0, 3, n))
     columns = (first, np.minimum(first, 1), rng.integers(0, 4, n), np.zeros(n, np.int64))
@@ -131,7 +131,7 @@ def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
 
 def test_counts_agree_across_orders_and_special_sizes():
     rng = np.random.default_rng(11)
-    plan = ResponsePlan(1.0, (4, 1, 3))
+    plan = RandomisedResponses(1.0, (4, 1, 3))
     a, b = (rng.integers(0, u, (1, 5000)).astype(np.uint8) for u in (4, 3))
     values, sigma = count_marginal(plan, (0, 2), (a, b))
     seen = crossed((a[0], b[0]), (4, 3))
@@ -153,7 +153,7 @@ def test_counts_agree_across_orders_and_special_sizes():
     nothing, error = count_marginal(plan, (0, 2), (a[:, :0], b[:, :0]))
     assert not nothing.any()
     assert error.min() > 0
-    exact, error = count_marginal(ResponsePlan(600.0, (4, 1, 3)), (0, 2), (a, b))
+    exact, error = count_marginal(RandomisedResponses(600.0, (4, 1, 3)), (0, 2), (a, b))
     np.testing.assert_array_equal(exact, seen)
     assert error.max() < 0.3
 
@@ -171,7 +171,7 @@ def test_the_ledger_is_about_replacing_a_record(plan):
 
 
 def test_theorem_3_claims_half_of_what_pure_privacy_costs():
-    plan = ResponsePlan(0.5, (4, 4, 4))
+    plan = RandomisedResponses(0.5, (4, 4, 4))
     assert plan.claimed_epsilon(1e-9) == pytest.approx(0.75)
     assert epsilon([plan.event], 1e-12).epsilon == pytest.approx(1.5, rel=0.02)
 
@@ -200,4 +200,4 @@ def test_plans_and_messages_are_checked(plan, parts):
 @pytest.mark.parametrize("bad", [(0.0, (2,)), (float("inf"), (2,)), (1.0, (0,)), (1.0, (17,))])
 def test_bad_parameters_are_one_sentence(bad):
     with pytest.raises(PlanError):
-        ResponsePlan(*bad)
+        RandomisedResponses(*bad)

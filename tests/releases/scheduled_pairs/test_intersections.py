@@ -8,8 +8,8 @@ from oracles import highest_levels
 
 from vertimrf.errors import MessageError
 from vertimrf.kernels.intersections import joint_histograms
-from vertimrf.releases.parameters import ScheduledPair, SketchPlan
 from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair, level_log_cdf
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 
 
 def simulate(rng, table, plan, keys):
@@ -25,7 +25,7 @@ def simulate(rng, table, plan, keys):
 
 def plan_of(phantoms):
     top = int(np.log2(phantoms))
-    return SketchPlan(
+    return ScheduledPairs(
         phantoms=phantoms,
         floor=max(top - 4, 0),
         ceiling=top + 7,
@@ -149,7 +149,7 @@ def test_histograms_equal_a_slow_count(keys, levels):
 
 
 def test_level_law_is_the_clipped_geometric():
-    plan = SketchPlan(
+    plan = ScheduledPairs(
         phantoms=10, floor=2, ceiling=5, pairs=(ScheduledPair(0, 1, 1),), sizes=(1, 1)
     )
     np.testing.assert_allclose(np.exp(level_log_cdf(plan)), [0.75, 0.875, 0.9375, 1.0])

@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 from vertimrf.errors import PlanError
 from vertimrf.kernels.jit import threads
 from vertimrf.kernels.shared_keys import invert_shares, largest_two, union_shares
-from vertimrf.releases.parameters import SharedKeyPlan
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.estimation import cut_law, published_estimates
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.ids import record_digests
 
 
@@ -135,7 +135,7 @@ def test_the_tabulated_law_inverts_the_expected_share(floor, ceiling, keys):
 
 def test_where_nothing_is_cut_the_estimate_is_hyperloglogs():
     keys, floor, ceiling, table = 1000, 4, 24, np.array([[3000, 5000], [1000, 7000], [40, 10_000]])
-    plan = SharedKeyPlan(2000, floor, ceiling, keys, table.shape)
+    plan = SharedKeys(2000, floor, ceiling, keys, table.shape)
     levels = simulate(np.random.default_rng(1), table, plan)
     (measured,) = estimate(plan, table, levels, [(0, 1)])
     items = 0.7213 / (1 + 1.079 / keys) * keys / (2.0 ** -slow_levels(levels)).sum(axis=-1)
@@ -160,7 +160,7 @@ def test_estimates_of_any_order_are_unbiased_with_the_errors_that_they_state(
     table = np.zeros((2, 3, 1, 2), np.int64)
     # Every margin's cell is many errors above 0, so that the clip does not show.
     table[0, 0, 0, 0], table[1, 2, 0, 1], table[1, 1, 0, 0] = 9000, 8000, 7000
-    plan = SharedKeyPlan(phantoms, floor, ceiling, 2000, table.shape)
+    plan = SharedKeys(phantoms, floor, ceiling, 2000, table.shape)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
     repetitions = 100
     runs = [
@@ -191,7 +191,7 @@ def test_sketches_of_the_encoder_give_back_its_records():
     codes = rng.integers(0, 2, (4, n)).astype(np.uint16)
     codes[2] += 2 * codes[0]
     truth = crossed(codes, sizes)
-    plan = SharedKeyPlan(60, 4, 20, 4000, sizes)
+    plan = SharedKeys(60, 4, 20, 4000, sizes)
     tables = []
     # Three parties, each with its own rows' order.
     for mine in ((0,), (1, 3), (2,)):
@@ -220,7 +220,7 @@ def test_one_record_and_attributes_of_one_value():
     rng = np.random.default_rng(4)
     table = np.zeros((1, 2, 1), np.int64)
     table[0, 1, 0] = 1
-    plan = SharedKeyPlan(3, 0, 10, 4000, table.shape)
+    plan = SharedKeys(3, 0, 10, 4000, table.shape)
     levels = simulate(rng, table, plan)
     single, pair, triple = estimate(plan, table, levels, [(0,), (0, 2), (0, 1, 2)])
     assert single.counts.tolist() == [1.0]
@@ -233,7 +233,7 @@ def test_one_record_and_attributes_of_one_value():
 
 def test_threads_and_the_company_of_other_marginals_change_nothing():
     rng = np.random.default_rng(6)
-    plan = SharedKeyPlan(40, 3, 20, 70_001, (5, 2, 3))
+    plan = SharedKeys(40, 3, 20, 70_001, (5, 2, 3))
     levels = [rng.integers(3, 21, (size, plan.keys)).astype(np.uint8) for size in plan.sizes]
     marginals = [(0, 1), (1, 2), (0, 1, 2), (2,)]
     bins = [np.arange(5), None, np.array([0, 0, 1, 2, 2])]
@@ -253,7 +253,7 @@ def test_threads_and_the_company_of_other_marginals_change_nothing():
 
 def test_bad_input_is_one_sentence():
     rng = np.random.default_rng(7)
-    plan = SharedKeyPlan(40, 3, 10, 50, (2, 3))
+    plan = SharedKeys(40, 3, 10, 50, (2, 3))
     levels = [rng.integers(3, 11, (size, 50)).astype(np.uint8) for size in plan.sizes]
 
     def attempt(words, plan=plan, levels=levels, marginals=((0, 1),)):

@@ -25,7 +25,6 @@ import numpy as np
 
 from ...arrays import Bytes, Words
 from ...kernels.count_sketch import cross_products
-from ..parameters import CountSketchPlan
 from .intersections import (
     CORRELATIONS,
     HIGHEST_SQUARE,
@@ -33,6 +32,7 @@ from .intersections import (
     code_curve,
     code_moments,
 )
+from .parameters import CountSketches
 
 
 def value_words(secret: bytes, values: int) -> Words:
@@ -52,7 +52,7 @@ def value_words(secret: bytes, values: int) -> Words:
 
 
 def agreeing(
-    plan: CountSketchPlan,
+    plan: CountSketches,
     tables: Sequence[Bytes],
     released: Sequence[float],
     total: float,

@@ -33,7 +33,7 @@ from ...kernels.count_sketch import (
 )
 from ...progress import Progress
 from ..encoder import Encoder
-from ..parameters import CountSketchPlan
+from .parameters import CountSketches
 
 # Version of the hash and of the layout of the codes. The tests' golden fingerprint belongs to it.
 COUNTING_VERSION = 1
@@ -46,7 +46,7 @@ MAX_RECORDS = (1 << 30) - (1 << 16)
 NOISE_CHUNK = 1 << 20
 
 
-def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
+def code_steps(plan: CountSketches, sizes: Floats, weight: int = 1) -> Floats:
     """Width of a code for each row of a group's counters.
 
     Args:
@@ -62,7 +62,7 @@ def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
     return out
 
 
-def number_sigmas(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
+def number_sigmas(plan: CountSketches, sizes: Floats, weight: int = 1) -> Floats:
     """Standard deviation of a group's counters, with their noise.
 
     Args:
@@ -104,7 +104,7 @@ class CountSketchEncoder(Encoder):
         PrivacyError: a secret that is not 32 bytes.
     """
 
-    def __init__(self, plan: CountSketchPlan, groups: Sequence[int], secret: bytes) -> None:
+    def __init__(self, plan: CountSketches, groups: Sequence[int], secret: bytes) -> None:
         if not all(0 <= group < len(plan.sizes) for group in groups):
             raise PlanError(
                 f"The plan has {len(plan.sizes)} groups; it has not all of {list(groups)}."

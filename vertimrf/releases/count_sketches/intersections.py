@@ -40,8 +40,9 @@ from scipy import sparse, special
 from ...arrays import Bytes, Floats, Integers
 from ...kernels.count_sketch import cross_products
 from ...progress import SILENT, Progress
-from ..parameters import CONTRAST_SIGNS, CountSketchPlan
+from ..release import CONTRAST_SIGNS
 from .encoding import STEPS, adding, code_steps, number_sigmas
+from .parameters import CountSketches
 
 # A SciPy matrix in row format; SciPy's matrices have no types.
 Sparse = Any
@@ -281,7 +282,7 @@ def _quantised(bits: int, cuts: Floats) -> tuple[Floats, Floats, Floats, Floats]
     return code, edges, gain, power
 
 
-def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
+def code_moments(plan: CountSketches, group: CountedGroup) -> tuple[Floats, Floats]:
     """Gains and mean squares of a group's codes, with the steps that its party used.
 
     Counters are half-integers: a cut anywhere between two of them is a cut halfway.
@@ -301,7 +302,7 @@ def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Fl
 
 
 def estimate_cells(
-    plan: CountSketchPlan,
+    plan: CountSketches,
     groups: Sequence[CountedGroup],
     total: float,
     progress: Progress = SILENT,
@@ -328,7 +329,7 @@ def estimate_cells(
 
 
 def estimate_overlapping(
-    plan: CountSketchPlan,
+    plan: CountSketches,
     groups: Sequence[CountedGroup],
     parties: Sequence[int],
     records: Floats,
@@ -370,7 +371,7 @@ def estimate_overlapping(
 
 
 def _shared_records(
-    plan: CountSketchPlan, products: _Products, of_group: Floats, records: Floats, errors: Floats
+    plan: CountSketches, products: _Products, of_group: Floats, records: Floats, errors: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Estimate how many records parties share, and every row's sum over every party's records.
 
@@ -413,9 +414,7 @@ def _shared_records(
     return common, common_errors, inside, inside_errors
 
 
-def _products(
-    plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress
-) -> _Products:
+def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Progress) -> _Products:
     """The products of all groups."""
     gains, powers = (
         np.concatenate(each)
@@ -445,7 +444,7 @@ def _products(
     return _Products(layout, sums, sigmas, records, variances, covariances, with_sums, common)
 
 
-def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
+def _cells(plan: CountSketches, products: _Products, populations: _Populations) -> Cells:
     """Estimate all cells from products: steps 2 and 3 of the module's docstring."""
     layout, variances, covariances = products.layout, products.variances, products.covariances
     members = layout.members

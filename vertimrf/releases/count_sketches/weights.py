@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...plan.groups import Group
-from ..parameters import MAX_WEIGHT
+from .parameters import MAX_WEIGHT
 
 # Weights grow with this power of the number of counters that a group publishes, and the group with
 # the fewest counters has this weight.

@@ -14,11 +14,11 @@ import numpy as np
 
 from ...arrays import Bytes, Codes, Floats, Words
 from ...kernels.prf import fill_words, tail
-from ..parameters import ResponsePlan
+from .parameters import RandomisedResponses
 
 
 def respond(
-    plan: ResponsePlan,
+    plan: RandomisedResponses,
     attributes: Sequence[int],
     digests: Words,
     codes: Codes,
@@ -62,7 +62,7 @@ def respond(
 
 
 def count_marginal(
-    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[Bytes]
+    plan: RandomisedResponses, attributes: Sequence[int], responses: Sequence[Bytes]
 ) -> tuple[Floats, Floats]:
     """Estimate a marginal's counts without bias, and their errors (FO-based CarEst, section 4.2).
 
@@ -109,13 +109,13 @@ def count_marginal(
     return counts, np.sqrt(np.maximum(variance, 1 / 12))
 
 
-def _probabilities(plan: ResponsePlan, size: int) -> tuple[float, float]:
+def _probabilities(plan: RandomisedResponses, size: int) -> tuple[float, float]:
     """Probability of the true response, and of each other one."""
     kept = plan.kept(size)
     return (kept, (1 - kept) / (size - 1)) if size > 1 else (1.0, 0.0)
 
 
-def _second_moments(plan: ResponsePlan, size: int) -> tuple[float, float]:
+def _second_moments(plan: RandomisedResponses, size: int) -> tuple[float, float]:
     """E[g(v, y)^2] over the responses y to v, and to another value; g is the inverse's entry."""
     kept, other = _probabilities(plan, size)
     on, off = (1 - other) / (kept - other), -other / (kept - other)

@@ -22,7 +22,7 @@ from ...errors import MessageError
 from ...kernels.intersections import joint_histograms, solve_intersections
 from ...kernels.jit import threads
 from ...model.measurement import Measurement
-from ..parameters import SketchPlan
+from .parameters import ScheduledPairs
 
 # Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
 # machine takes longer.
@@ -53,7 +53,7 @@ class Side:
         return np.zeros(len(self.sizes)) if self.sizes_sigma is None else self.sizes_sigma
 
 
-def level_log_cdf(plan: SketchPlan) -> Floats:
+def level_log_cdf(plan: ScheduledPairs) -> Floats:
     """Log P(level <= x) of one draw, clipped to floor and ceiling.
 
     Args:
@@ -70,7 +70,7 @@ def level_log_cdf(plan: SketchPlan) -> Floats:
     return out
 
 
-def estimate_pair(plan: SketchPlan, left: Side, right: Side, total: float) -> Measurement:
+def estimate_pair(plan: ScheduledPairs, left: Side, right: Side, total: float) -> Measurement:
     """Estimate every cell of a pair by maximum likelihood, each with its standard error.
 
     For a cell, the histogram of the two sketches' levels over the pair's keys is a sufficient

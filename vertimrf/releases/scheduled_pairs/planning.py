@@ -12,7 +12,7 @@ import numpy as np
 from ...plan.groups import Group, crossing_pairs
 from ...plan.schema import Schema
 from ...plan.workload import Workload
-from ..parameters import ScheduledPair
+from .parameters import ScheduledPair
 
 NOTHING = Workload()
 # N² χ²(Q ‖ P) of one key at the planner's ceiling, for the first guess of the phantoms N. The

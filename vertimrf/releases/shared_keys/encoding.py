@@ -16,7 +16,7 @@ from ...errors import PlanError
 from ...kernels.geometric import count_values, encode_shared
 from ...progress import Progress
 from ..encoder import LevelEncoder, cut_blocks, guess_stops
-from ..parameters import SharedKeyPlan
+from .parameters import SharedKeys
 
 
 class SharedKeyEncoder(LevelEncoder):
@@ -38,7 +38,7 @@ class SharedKeyEncoder(LevelEncoder):
 
     _purpose = b"vertimrf shared"
 
-    def __init__(self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes) -> None:
+    def __init__(self, plan: SharedKeys, attributes: Sequence[int], secret: bytes) -> None:
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(

@@ -29,7 +29,7 @@ from ...errors import PlanError
 from ...kernels.jit import in_slices
 from ...kernels.shared_keys import invert_shares, largest_two, union_shares
 from ...model.measurement import Measurement
-from ..parameters import SharedKeyPlan
+from .parameters import SharedKeys
 
 Bins = Integers | None
 # Grid points per unit of the logarithm of the number of items. The relative error of interpolation
@@ -40,7 +40,7 @@ CELLS = 1 << 12
 
 
 def published_estimates(
-    plan: SharedKeyPlan,
+    plan: SharedKeys,
     attributes: Sequence[int],
     bins: Sequence[Bins],
     levels: Sequence[Bytes],
@@ -85,7 +85,7 @@ def published_estimates(
 
 
 def estimate_cells(
-    plan: SharedKeyPlan,
+    plan: SharedKeys,
     levels: Bytes,
     sizes: Sequence[int],
     marginals: Sequence[Sequence[int]],
@@ -151,7 +151,7 @@ def estimate_cells(
     return values, sigma, ends.tolist()
 
 
-def _check_plan(plan: SharedKeyPlan) -> None:
+def _check_plan(plan: SharedKeys) -> None:
     if plan.ceiling <= max(plan.floor, 1):
         raise PlanError(
             f"Levels {plan.floor} .. {plan.ceiling} are all alike and count nothing; raise the ceiling."
@@ -163,7 +163,7 @@ def _check_plan(plan: SharedKeyPlan) -> None:
         )
 
 
-def _invert(plan: SharedKeyPlan, shares: Integers) -> tuple[Floats, Floats]:
+def _invert(plan: SharedKeys, shares: Integers) -> tuple[Floats, Floats]:
     """Numbers of items and their standard errors, from sums of 2^(ceiling - level)."""
     items, errors = np.empty(shares.size), np.empty(shares.size)
     low, high, *law = cut_law(plan.floor, plan.ceiling, plan.keys)

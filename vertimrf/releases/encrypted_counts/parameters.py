@@ -1,0 +1,139 @@
+"""Public parameters of encrypted counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ...errors import PlanError
+from ...files.convert import Number
+from ...privacy.events import GaussianEvent
+from ...privacy.ledger import Kind, LedgerEntry, Part
+from ..release import CrossPartyRelease, check_contrasts, check_sizes
+from .packing import Layout
+
+# Most rows that a party encrypts. Of more records, a sample takes part.
+MAX_CAPACITY = 1 << 18
+# The error of the record count, in its standard deviations, and the spread of the sample's size, in
+# square roots of the capacity, for which rows are kept free. The chance that the sample has more
+# records than there are rows is below 2^-57 (Chernoff).
+COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
+# Most parties of encrypted counts, because every set of them might collude.
+MAX_ENCRYPTED_PARTIES = 8
+# Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
+# has the price of one (see LocalPlan). The largest fits into a packed counter.
+MIN_ENCRYPTED_SIGMA, MAX_ENCRYPTED_SIGMA = 4.0, 1e9
+
+
+@dataclass(frozen=True)
+class EncryptedCounts(CrossPartyRelease):
+    """Public parameters of encrypted counts.
+
+    Of every two parties, the earlier one encrypts its rows, and the later one adds them for each of
+    its values. The result is a table of exact counts for every two of their groups. Both parties
+    add noise to it. A group of two values may have one counter, for its contrast: records of the
+    first value minus records of the second (:data:`CONTRAST_SIGNS`).
+
+    A record moves one number of each table by 1. Its row stays, blank, where it does not fit. Rows
+    have the order of keyed digests of the ids, which all parties hold. Rows are as many as the
+    capacity, whatever the number of records.
+
+    Attributes:
+        sigma: noise of either party on every number, in records.
+        capacity: number of encrypted rows.
+        sizes: number of values of every group, of all parties.
+        contrasts: groups of two values that are counted as contrasts, in order.
+
+    Raises:
+        PlanError: parameters that no counts can have.
+    """
+
+    sigma: Number
+    capacity: int
+    sizes: tuple[int, ...]
+    contrasts: tuple[int, ...] = ()
+    encoder = "encrypted"
+    kind = Kind.ENCRYPTED_COUNTS
+    bits = 4
+    floor = 0
+    ceiling = 0
+
+    def __post_init__(self) -> None:
+        if not MIN_ENCRYPTED_SIGMA <= self.sigma <= MAX_ENCRYPTED_SIGMA:
+            raise PlanError(
+                f"Encrypted counts have noise of {MIN_ENCRYPTED_SIGMA:g} to {MAX_ENCRYPTED_SIGMA:g} records, not {self.sigma:g}."
+            )
+        if not 1 <= self.capacity <= MAX_CAPACITY:
+            raise PlanError(
+                f"Encrypted counts take 1 to {MAX_CAPACITY:,} rows, not {self.capacity:,}."
+            )
+        check_sizes(self.sizes)
+        check_contrasts(self.contrasts, self.sizes)
+
+    def layout(self, groups: Sequence[int]) -> Layout:
+        """The layout of the encrypted rows of a party with these groups."""
+        return Layout(
+            tuple(self.sizes[g] for g in groups),
+            self.capacity,
+            self.sigma,
+            contrasts=tuple(i for i, g in enumerate(groups) if g in self.contrasts),
+            signed=bool(self.contrasts),
+        )
+
+    def sampled(self, count: float, sigma: float) -> float:
+        """Share of the records that take part.
+
+        The rest of the capacity is for the error of the count and for the spread of the sample.
+
+        Args:
+            count: the noisy record count.
+            sigma: its noise.
+        """
+        reserve = COUNT_REACH * sigma + SAMPLE_REACH * math.sqrt(self.capacity)
+        return min(max(self.capacity - reserve, 1.0) / max(count, 1.0), 1.0)
+
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`; an entry for every two parties.
+
+        The server sees the noise of both. Who colludes with one of them knows that one's noise.
+        """
+        noise = f"discrete Gaussian by each of the two, sigma {self.sigma:.1f}"
+        out = []
+        for (one, left), (other, right) in itertools.combinations(parties.items(), 2):
+            if tables := len(left) * len(right):
+                single = GaussianEvent(self.sigma, 1, tables)
+                both = replace(single, sigma=math.sqrt(2) * self.sigma)
+                said = (f"{one} and {other}", f"{tables} tables of counts", noise)
+                parts = (Part(one, single), Part(other, single))
+                out.append(LedgerEntry(both, *said, parts=parts, kind=self.kind))
+        return out
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
+        return []
+
+    def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`; two to eight parties have groups."""
+        super().check(sizes, parties)
+        if not 2 <= len(set(parties)) <= MAX_ENCRYPTED_PARTIES:
+            raise PlanError(
+                f"Encrypted counts are for 2 to {MAX_ENCRYPTED_PARTIES} parties with attributes, not {len(set(parties))}: use "
+                "count sketches."
+            )
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of "
+            f"{self.sigma:.1f} records by each of two parties."
+        )

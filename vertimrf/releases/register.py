@@ -1,0 +1,65 @@
+"""The register: the names of the releases, and where each is found. It imports none of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PlanError
+from ..files.convert import from_json, to_json
+
+if TYPE_CHECKING:
+    from .release import CrossPartyRelease
+
+REMEDY = "have the plan made again"
+# By the name that users ask for: the folder, and the class in its parameters.py. The first is the default.
+KINDS = {
+    "count-sketch": ("count_sketches", "CountSketches"),
+    "encrypted": ("encrypted_counts", "EncryptedCounts"),
+    "scheduled-pairs": ("scheduled_pairs", "ScheduledPairs"),
+    "grr": ("randomised_responses", "RandomisedResponses"),
+    "published": ("shared_keys", "SharedKeys"),
+}
+
+
+def kind_of(encoder: Any) -> type[CrossPartyRelease]:
+    """The class of a release.
+
+    Args:
+        encoder: its name in :data:`KINDS`.
+
+    Raises:
+        PlanError: there is none of this name.
+    """
+    if encoder not in [*KINDS]:
+        raise PlanError(f"Unknown encoder {encoder!r}; this version knows {', '.join(KINDS)}.")
+    folder, name = KINDS[encoder]
+    kind: type[CrossPartyRelease] = getattr(
+        import_module(f".{folder}.parameters", __package__), name
+    )
+    return kind
+
+
+def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
+    """The fields of a release with the name of its kind, as JSON-able values."""
+    if release is None:
+        return None
+    named = to_json(release)
+    # Without weights they are left out, as in plans from before there were any.
+    if not named.get("weights", True):
+        del named["weights"]
+    return {"encoder": release.encoder, **named}
+
+
+def release_from_json(data: Any) -> CrossPartyRelease | None:
+    """Read a release from the JSON of :func:`release_to_json`.
+
+    Raises:
+        PlanError: an unknown kind, or parameters that it cannot have.
+    """
+    if data is None:
+        return None
+    named = from_json(data, dict[str, Any], "The plan's sketch", REMEDY, PlanError)
+    encoder = named.pop("encoder", None)
+    kind = kind_of(encoder)
+    return from_json(named, kind, "The plan's sketch", REMEDY, PlanError, known_only=True)

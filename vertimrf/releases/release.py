@@ -1,0 +1,185 @@
+"""The contract: what the rest of the package knows of a way to publish values across parties.
+
+Every kind is a folder beside this file. It states its privacy events, the shapes of its tables,
+and why it may not be private.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from ..errors import PlanError
+from ..files.bits import packed_size
+from ..privacy.events import Event
+from ..privacy.ledger import Kind, LedgerEntry, Part
+
+HIGHEST_CEILING = 40
+MAX_KEYS = 1 << 31
+MAX_VALUES = 1 << 16
+# Signs of a group's two values in its contrast.
+CONTRAST_SIGNS = (1, -1)
+
+
+class CrossPartyRelease(ABC):
+    """Base class of the five kinds of release.
+
+    Attributes:
+        encoder: the name by which users ask for this kind.
+        tells_matches: whether the server can estimate how many records two parties have in common.
+        publishes_rows: whether the exact number of records is released. Neighbouring tables then
+            differ by replacing one record.
+        claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
+            releases must keep to the rest.
+        prices_persons: whether it has a price for persons with several records.
+        reasons: why a run with it is not private, whatever the ledger's target says.
+        kind: kind of the ledger's entries.
+        sizes: number of values of every group, of all parties.
+        floor, ceiling: lowest and highest level in a table.
+        bits: bits of every number of a table in a message.
+        contrasts: groups of two values of which the contrast is published, in order.
+    """
+
+    encoder: ClassVar[str]
+    tells_matches: ClassVar[bool] = False
+    publishes_rows: ClassVar[bool] = False
+    claimed_share: ClassVar[float] = 0.0
+    prices_persons: ClassVar[bool] = False
+    reasons: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[Kind]
+    sizes: tuple[int, ...]
+    floor: int
+    ceiling: int
+    bits: int
+    contrasts: tuple[int, ...] = ()
+
+    def rows(self, group: int) -> int:
+        """Number of counters of a group: one for each value, or one for its contrast."""
+        return 1 if group in self.contrasts else self.sizes[group]
+
+    def entries(
+        self,
+        parties: Mapping[str, Sequence[int]],
+        epsilon: float,
+        delta: float,
+        person: int = 1,
+    ) -> list[LedgerEntry]:
+        """The ledger's entries of the release: one of all parties.
+
+        Args:
+            parties: by party name, its groups by the plan's numbers.
+            epsilon: the run's target.
+            delta: the run's target.
+            person: records of a person at most; above 1 only where :attr:`prices_persons`.
+        """
+        said = ("all parties", *self.in_words(epsilon, delta))
+        parts = self.parts(parties, person)
+        return [LedgerEntry(self.event, *said, parts=parts, kind=self.kind)]
+
+    @property
+    def event(self) -> Event:
+        """The privacy event of the entry."""
+        raise NotImplementedError
+
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
+        """What the entry says is released, and how protected; arguments as :meth:`entries`."""
+        raise NotImplementedError
+
+    def parts(self, parties: Mapping[str, Sequence[int]], person: int = 1) -> tuple[Part, ...]:
+        """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`."""
+        priced = ((name, self.part(groups, person)) for name, groups in parties.items())
+        return tuple(Part(name, event) for name, event in priced if event is not None)
+
+    def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
+        """Price one party's groups by themselves, against a reader who knows the parties' secret.
+
+        Given the secret, the parts of different parties are independent.
+
+        Args:
+            groups: the party's groups, by the plan's numbers.
+            person: records of a person at most.
+
+        Returns:
+            The privacy event; None if no event bounds the loss, or if the groups show nothing.
+        """
+        return None
+
+    @abstractmethod
+    def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
+        """Shapes of the tables that a party publishes for its groups, in publishing order.
+
+        Args:
+            groups: the party's groups, by the plan's numbers.
+            rows: number of records; used only where each record has a column of its own.
+
+        Returns:
+            (rows, columns) of each table.
+        """
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """Highest level that is allowed in each of these tables."""
+        return [self.ceiling] * len(self.shapes(groups, 0))
+
+    def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
+        """Check that the parameters fit the plan's groups.
+
+        Args:
+            sizes: number of values of every group.
+            parties: position of the party that publishes each group.
+
+        Raises:
+            PlanError: they do not fit.
+        """
+        if self.sizes != tuple(sizes):
+            raise PlanError("The plan's sketches do not fit its groups.")
+
+    @abstractmethod
+    def summary(self) -> str:
+        """One line for people."""
+
+    def keeps_claim(self, epsilon: float, delta: float) -> bool:
+        """Whether the parameters are those that the claim asks for under a run's target."""
+        return True
+
+
+def check_levels(phantoms: int, floor: int, ceiling: int) -> None:
+    """Refuse phantoms and levels that no sketch can have; raises PlanError."""
+    if phantoms < 1:
+        raise PlanError(
+            f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private."
+        )
+    if not 0 <= floor < ceiling <= HIGHEST_CEILING:
+        raise PlanError(
+            f"Levels need 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}."
+        )
+
+
+def check_contrasts(contrasts: Sequence[int], sizes: Sequence[int]) -> None:
+    """Refuse contrasts that are not of groups of two values, in order; raises PlanError."""
+    possible = {g for g in contrasts if 0 <= g < len(sizes) and sizes[g] == 2}
+    if list(contrasts) != sorted(possible):
+        raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(contrasts)}.")
+
+
+def check_keys(where: str, keys: int) -> None:
+    """Refuse a number of hash keys out of range; raises PlanError."""
+    if not 1 <= keys <= MAX_KEYS:
+        raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
+
+
+def check_sizes(sizes: Sequence[int], most: int = MAX_VALUES) -> None:
+    """Refuse groups of no values, or of too many; raises PlanError."""
+    for group, size in enumerate(sizes):
+        if not 1 <= size <= most:
+            raise PlanError(f"Group {group} has {size} values; this encoder takes 1 to {most:,}.")
+
+
+def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
+    """Bytes of tables in a message.
+
+    Args:
+        shapes: (rows, columns) of each table.
+        bits: bits of each number.
+    """
+    return sum(packed_size(values * keys, bits) for values, keys in shapes)

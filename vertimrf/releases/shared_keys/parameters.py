@@ -1,0 +1,82 @@
+"""Public parameters of the published encoder's shared keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...privacy.accountant import epsilon as composed_epsilon
+from ...privacy.events import SketchEvent
+from ...privacy.ledger import Kind
+from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
+from .published_claim import claimed_phantoms
+
+
+@dataclass(frozen=True)
+class SharedKeys(CrossPartyRelease):
+    """Public parameters of the published encoder's sketches.
+
+    Attributes:
+        phantoms, floor, ceiling: as in :class:`.ScheduledPairs`.
+        keys: number of hash keys (t), which all attributes share.
+        sizes: number of values of every attribute, of all parties.
+
+    Raises:
+        PlanError: parameters that no sketch can have.
+    """
+
+    phantoms: int
+    floor: int
+    ceiling: int
+    keys: int
+    sizes: tuple[int, ...]
+    encoder = "published"
+    kind = Kind.SHARED_KEY_SKETCHES
+    bits = 4
+    claimed_share = 0.5
+    reasons = (
+        "claim as published, which does not hold: sketches under shared keys give complete records away",
+    )
+
+    def __post_init__(self) -> None:
+        check_levels(self.phantoms, self.floor, self.ceiling)
+        check_keys("The plan", self.keys)
+        check_sizes(self.sizes)
+
+    @property
+    def event(self) -> SketchEvent:
+        """The privacy event of the sketches: a key has one sketch of each attribute."""
+        return SketchEvent(
+            self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes)
+        )
+
+    def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
+        """See :class:`CrossPartyRelease`."""
+        claimed, at = epsilon * self.claimed_share, delta * self.claimed_share
+        exact = composed_epsilon([self.event], at).epsilon
+        noise = (
+            f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}; claimed epsilon {claimed:g}, exactly {exact:.1f}, "
+            f"at delta {at:.3g}"
+        )
+        return (
+            f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys",
+            noise,
+        )
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; one table for each attribute."""
+        return [(self.sizes[group], self.keys) for group in groups]
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"sketches: {self.keys:,} keys shared by all attributes, {self.phantoms:,} phantoms, levels {self.floor} to "
+            f"{self.ceiling}."
+        )
+
+    def keeps_claim(self, epsilon: float, delta: float) -> bool:
+        """See :class:`CrossPartyRelease`; the claim asks for the paper's number of phantoms."""
+        share = self.claimed_share
+        return self.phantoms >= claimed_phantoms(
+            epsilon * share, delta * share, self.keys, len(self.sizes)
+        )

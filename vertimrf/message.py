@@ -31,7 +31,6 @@ from .plan.groups import cut_groups
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
-from .releases.encrypted_counts.parameters import EncryptedCounts
 from .releases.release import CrossPartyRelease
 
 KIND = "party message"
@@ -268,10 +267,10 @@ def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tupl
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, mine) in enumerate(plan.counted_pairs(party)):
-        assert isinstance(plan.sketch, EncryptedCounts)
+        assert plan.sketch is not None
         shape = plan.sketch.rows(other), plan.sketch.rows(mine)
         table = _array(arrays, f"table{number}", np.int64, shape)
-        noise, signed = math.sqrt(2) * plan.sketch.sigma, bool(plan.sketch.contrasts)
+        noise, signed = plan.sketch.count_noise, bool(plan.sketch.contrasts)
         _check_counts(f"table {number}", table, plan.expected_records, noise, signed)
         out.append(table)
     return tuple(out)
@@ -435,8 +434,7 @@ def _check_sums(
     All figures are of the same records, but for the record count of encrypted counts: it includes
     records that do not fit.
     """
-    encrypted = isinstance(plan.sketch, EncryptedCounts)
-    figures = record_figures(plan, marginals, None if encrypted else count)
+    figures = record_figures(plan, marginals, None if plan.exchanges else count)
     if not figures:
         return
     records, error = average(figures)

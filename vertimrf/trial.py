@@ -37,7 +37,6 @@ from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT
 from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from .releases.encrypted_counts.parameters import EncryptedCounts
 from .server.server import Result, Server
 from .tables.derived import with_derived
 from .tables.dropped import Dropped
@@ -383,8 +382,7 @@ def run_protocol(
     secret, clock = Secret.new(), Clock()
     # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
     # shows its progress.
-    encrypted = isinstance(plan.sketch, EncryptedCounts)
-    each = options if encrypted else replace(options, progress=SILENT, num_threads=None)
+    each = options if plan.exchanges else replace(options, progress=SILENT, num_threads=None)
     parties = [_party(plan, name, secret, clock, each, ring) for name in plan.party_names]
     answers = _exchanged(plan, parties, tables, options)
     paths = [Path(folder) / f"{name}.message" for name in plan.party_names]
@@ -395,7 +393,7 @@ def run_protocol(
         with clock("sending"):
             message.save(paths[i], plan, ring.parties[name])
 
-    if encrypted:
+    if plan.exchanges:
         for i, name in enumerate(plan.party_names):
             options.progress.step(f"party {name}")
             play(i)
@@ -429,7 +427,7 @@ def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
     """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
-    if not isinstance(plan.sketch, EncryptedCounts):
+    if not plan.exchanges:
         return Party(plan, name, secret, clock=clock, options=options)
     key, counting = ring.parties[name], CountingKey.new()
     return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from ..errors import PlanError
-from ..releases.count_sketches.parameters import CountSketches
 from .plan import Plan
 
 # Share of the cap that may be left unused; calibration leaves as much of a plan's epsilon.
@@ -71,12 +70,6 @@ def _spent(plan: Plan) -> float:
 
 
 def _next_to(one: Plan, other: Plan) -> bool:
-    """Whether the count sketches of two plans differ by at most one repetition."""
+    """Whether no plan has a message size between those of two plans."""
     pairs = zip((one.sketch, *one.agreement), (other.sketch, *other.agreement), strict=True)
-    return all(
-        isinstance(a, CountSketches)
-        and isinstance(b, CountSketches)
-        and (a.buckets, a.bits) == (b.buckets, b.bits)
-        and b.repetitions - a.repetitions <= 1
-        for a, b in pairs
-    )
+    return all(a is not None and a.next_to(b) for a, b in pairs)

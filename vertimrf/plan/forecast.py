@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encrypted_counts.parameters import EncryptedCounts
-from ..releases.scheduled_pairs.parameters import BLOCK_KEYS, ScheduledPairs
+from ..releases.count_sketches.parameters import SIGN
 from .plan import LocalPlan, Plan
 
 # Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two
@@ -24,15 +22,6 @@ OFF_TREE_PAIR, MAX_PAIRS = (
     0.05,
     500,
 )  # a pair of attributes: off-tree factors, and picking of rows; no more pairs count
-# Count sketches: per record and repetition of a group; per counter with its noise, packed and
-# sealed; per product of two counters.
-SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9
-# Scheduled pairs: per record and block of keys; per level, packed and sealed; per key and estimated
-# cell.
-RECORD, LEVEL, CELL_KEY = 7e-9, 50e-9, 1.1e-9
-# Encrypted counts: per ciphertext of a row that is encrypted, and added for a few groups; per
-# ciphertext of a sum that is made, and opened.
-ENCRYPTION, ADDITION, ANSWER, OPENING = 0.75e-3, 60e-6, 41e-3, 13e-3
 # Share of the work that runs on all cores.
 SHARED = 0.6
 # Bytes of Python and the libraries; of a record besides its codes; of the rows of a column that the
@@ -97,10 +86,12 @@ def forecast(plan: Plan) -> WholeForecast | None:
     Returns:
         The forecast; None for encoders that are only for comparison.
     """
-    if not isinstance(plan.sketch, ScheduledPairs | CountSketches | EncryptedCounts | None):
+    if plan.compared:
         return None
     records, d = plan.expected_records, len(plan.schema.sizes)
-    numbers = [_numbers(plan, party) for party in range(len(plan.local))]
+    sketch, groups = plan.sketch, plan.groups_by_party
+    parties_of = range(len(plan.local))
+    numbers = [0.0 if sketch is None else sketch.held(groups, party) for party in parties_of]
     parties, fitting = [], 0.0
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
@@ -109,24 +100,25 @@ def forecast(plan: Plan) -> WholeForecast | None:
         measuring = MEASURED_CELL * (measured_cells(sizes, local, records) + sum(fine))
         fitting += measuring
         signs = sum(
-            SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values()
+            SIGN * records * shared.repetitions for shared in plan.agreement_of(party).values()
         )
         work = (
             START
             + VALUE * records * len(sizes)
             + measuring
             + signs
-            + _encoding(plan, party, numbers[party])
+            + (0.0 if sketch is None else sketch.encoding_work(groups, party, records))
         )
         memory = PROCESS_BYTES + records * (3 * len(sizes) + 4 * len(fine) + RECORD_BYTES)
         memory += max(
-            _wide(plan) * numbers[party],
+            (1 if sketch is None else sketch.width) * numbers[party],
             numbers[party] + COPIES * plan.message_size(party),
         )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
     cells = model_cells(varying, plan.tau)
-    working = fitting + _estimating(plan) + MODEL_CELL * cells + VALUE * records * d
+    estimating = 0.0 if sketch is None else sketch.estimating_work()
+    working = fitting + estimating + MODEL_CELL * cells + VALUE * records * d
     if math.prod(map(float, varying)) > plan.tau:
         working += OFF_TREE_PAIR * min(math.comb(d, 2), MAX_PAIRS)
     largest = max(
@@ -151,76 +143,9 @@ def least_memory(plan: Plan, party: int) -> float:
     """Bytes that a party's tables take under a plan, without its records."""
     widest = sorted(plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party]))[-2:]
     pairs = 8.0 * math.prod(widest) if plan.local[party].score_sigma else 0.0
-    return max(_wide(plan) * _numbers(plan, party), pairs)
-
-
-def _wide(plan: Plan) -> int:
-    """Bytes of a counter or level while sketches are made.
-
-    Counters have 32 bits until they are cut. Encrypted rows are packed, sealed and recorded.
-    """
-    return 5 if isinstance(plan.sketch, CountSketches | EncryptedCounts) else 1
-
-
-def _encoding(plan: Plan, party: int, numbers: float) -> float:
-    """Core seconds in which a party makes its sketches of so many counters or levels."""
-    records, groups = plan.expected_records, plan.groups_of(party)
-    if isinstance(plan.sketch, CountSketches):
-        return SIGN * records * plan.sketch.repetitions * len(groups) + COUNTER * numbers
-    if isinstance(plan.sketch, EncryptedCounts):
-        return _counting(plan, plan.sketch, party)
-    if isinstance(plan.sketch, ScheduledPairs):
-        blocks = [
-            math.ceil(pair.keys / BLOCK_KEYS)
-            for pair in plan.sketch.pairs
-            for g in (pair.left, pair.right)
-            if g in groups
-        ]
-        return RECORD * records * sum(blocks) + LEVEL * numbers
-    return 0.0
-
-
-def _counting(plan: Plan, sketch: EncryptedCounts, party: int) -> float:
-    """Core seconds in which a party encrypts its rows, and adds and opens those of others."""
-    groups = [plan.groups_of(one) for one in range(len(plan.local))]
-    sums = [sum(map(sketch.rows, some)) for some in groups]
-    if not sums[party]:
-        return 0.0
-    mine = sketch.layout(groups[party]).ciphertexts
-    work = mine * OPENING * sum(sums[party + 1 :])
-    work += mine * ENCRYPTION * sketch.capacity * any(sums[party + 1 :])
-    for earlier in filter(None, groups[:party]):
-        theirs = sketch.layout(earlier).ciphertexts
-        work += theirs * (ADDITION * sketch.capacity + ANSWER * sums[party])
-    return work
-
-
-def _estimating(plan: Plan) -> float:
-    """Core seconds in which the server estimates cross-party marginals."""
-    if isinstance(plan.sketch, CountSketches):
-        rows = sum(plan.sketch.rows(g) for g in range(len(plan.sketch.sizes)))
-        return PRODUCT * plan.sketch.numbers * rows**2 / 2
-    if isinstance(plan.sketch, ScheduledPairs):
-        sizes = plan.sketch.sizes
-        return sum(
-            CELL_KEY * sizes[pair.left] * sizes[pair.right] * pair.keys
-            for pair in plan.sketch.pairs
-        )
-    return 0.0
-
-
-def _numbers(plan: Plan, party: int) -> float:
-    """Number of counters or levels in a party's tables, each of which takes a byte in memory; of
-    encrypted counts, the bytes of the largest file of rows.
-    """
     if plan.sketch is None:
-        return 0.0
-    if isinstance(plan.sketch, EncryptedCounts):
-        groups = filter(None, map(plan.groups_of, range(len(plan.local))))
-        return float(max(plan.sketch.layout(some).row_bytes for some in groups))
-    return float(
-        sum(values * keys for values, keys in plan.sketch.shapes(plan.groups_of(party), 0))
-    )
+        return pairs
+    return max(plan.sketch.width * plan.sketch.held(plan.groups_by_party, party), pairs)
 
 
 def _together(sizes: Sequence[int], limit: float) -> float:

@@ -44,7 +44,6 @@ from ..privacy.ledger import (
 )
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encrypted_counts.parameters import EncryptedCounts
 from ..releases.register import release_from_json, release_to_json
 from ..releases.release import CrossPartyRelease, packed_bytes
 from .defaults import (
@@ -370,15 +369,22 @@ class Plan:
 
         They are in publishing order; empty for other encoders.
         """
-        if not isinstance(self.sketch, EncryptedCounts):
-            return []
-        later = range(party + 1, len(self.party_names))
-        return [
-            (g, mine)
-            for other in later
-            for g in self.groups_of(other)
-            for mine in self.groups_of(party)
-        ]
+        return [] if self.sketch is None else self.sketch.counted_pairs(self.groups_by_party, party)
+
+    @property
+    def groups_by_party(self) -> list[tuple[int, ...]]:
+        """Of each party, the groups that it publishes (:meth:`groups_of`)."""
+        return [self.groups_of(party) for party in range(len(self.party_names))]
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether parties exchange files before their messages (:class:`.CrossPartyRelease`)."""
+        return self.sketch is not None and self.sketch.exchanges
+
+    @property
+    def compared(self) -> bool:
+        """Whether the encoder is only for comparison (:class:`.CrossPartyRelease`)."""
+        return self.sketch is not None and self.sketch.compared
 
     @property
     def encoder(self) -> str:
@@ -494,7 +500,7 @@ class Plan:
                 f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
             )
         views = [tuple(rest)]
-        if isinstance(self.sketch, EncryptedCounts):
+        if self.exchanges:
             views += [
                 tuple(kept for entry in rest for kept in entry.against(coalition))
                 for coalition in worst_coalitions(rest, self.party_names)
@@ -713,13 +719,8 @@ class Plan:
         )
         if self.sketch is None:
             return agreement
-        if isinstance(self.sketch, EncryptedCounts):
-            rows = self.sketch.rows
-            return 8 * sum(rows(one) * rows(other) for one, other in self.counted_pairs(party))
-        shapes = self.sketch.shapes(
-            self.groups_of(party), self.expected_records if records is None else records
-        )
-        return agreement + packed_bytes(shapes, self.sketch.bits)
+        rows = self.expected_records if records is None else records
+        return agreement + self.sketch.packed_size(self.groups_by_party, party, rows)
 
 
 def score_sensitivity(person: int = 1) -> int:

@@ -18,10 +18,7 @@ import numpy as np
 from ..arrays import Flags, Floats
 from ..errors import PlanError
 from ..privacy.accountant import gaussian_rho
-from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encrypted_counts.parameters import EncryptedCounts
-from ..releases.scheduled_pairs.parameters import ScheduledPairs
-from .defaults import MESSAGE_BYTES, PAIRS_BYTES
+from .defaults import MESSAGE_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
 from .shares import USUAL, Outlook, Shares, cell_error, distances, left, longest_seen
 
@@ -160,12 +157,10 @@ def _percent(share: float) -> str:
 
 def _outlook(plan: Plan) -> Outlook | None:
     """What was known before the plan; None for encoders for comparison."""
-    if not isinstance(plan.sketch, ScheduledPairs | CountSketches | EncryptedCounts | None):
+    if plan.compared:
         return None
-    sketched = 0 if plan.sketch is None else plan.message_bytes
-    if isinstance(plan.sketch, ScheduledPairs):
-        # Both encoders are about equally accurate at their usual sizes.
-        sketched = sketched * MESSAGE_BYTES // PAIRS_BYTES
+    # Encoders are about equally accurate at their usual sizes.
+    sketched = plan.message_bytes * MESSAGE_BYTES // plan.sketch.usual_bytes if plan.sketch else 0
     return Outlook(
         tuple(
             tuple(plan.schema.sizes[a] for a in plan.schema.varying(name))
@@ -175,7 +170,7 @@ def _outlook(plan: Plan) -> Outlook | None:
         gaussian_rho(plan.epsilon, plan.delta) / plan.records_per_person**2,
         max(local.largest_clique for local in plan.local),
         sketched,
-        isinstance(plan.sketch, EncryptedCounts),
+        plan.exchanges,
         tuple(
             tuple(a in plan.halved for a in plan.schema.varying(name)) for name in plan.party_names
         )
@@ -205,10 +200,9 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
             alone, several = alone + one_way, several + one_way + larger
     count = 1 / (2 * plan.count_sigma**2)
     across = 0.0
-    if isinstance(plan.sketch, EncryptedCounts):
-        across = outlook.pairs_across / (4 * plan.sketch.sigma**2)
-    elif plan.sketch is not None:
-        across = max(outlook.rho - count - spent - fine, count)
+    if plan.sketch is not None:
+        told = plan.sketch.spent(outlook.pairs_across)
+        across = max(outlook.rho - count - spent - fine, count) if told is None else told
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
 

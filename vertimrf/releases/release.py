@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from ..errors import PlanError
 from ..files.bits import packed_size
+from ..plan.defaults import MESSAGE_BYTES
 from ..privacy.events import Event
 from ..privacy.ledger import Kind, LedgerEntry, Part
 
@@ -27,6 +28,11 @@ class CrossPartyRelease(ABC):
 
     Attributes:
         encoder: the name by which users ask for this kind.
+        compared: whether it is only for comparison, without forecasts and off-tree factors.
+        exchanges: whether parties exchange files before their messages. These have tables of counts,
+            of records with the same ids, and the target holds if parties collude with the server.
+        usual_bytes: default budget for the sketches in a party's message.
+        width: bytes of a number of a table while it is made.
         tells_matches: whether the server can estimate how many records two parties have in common.
         publishes_rows: whether the exact number of records is released. Neighbouring tables then
             differ by replacing one record.
@@ -42,6 +48,10 @@ class CrossPartyRelease(ABC):
     """
 
     encoder: ClassVar[str]
+    compared: ClassVar[bool] = False
+    exchanges: ClassVar[bool] = False
+    usual_bytes: ClassVar[int] = MESSAGE_BYTES
+    width: ClassVar[int] = 1
     tells_matches: ClassVar[bool] = False
     publishes_rows: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
@@ -137,6 +147,58 @@ class CrossPartyRelease(ABC):
     @abstractmethod
     def summary(self) -> str:
         """One line for people."""
+
+    def packed_size(self, parties: Sequence[Sequence[int]], party: int, rows: int) -> int:
+        """Bytes of a party's tables in its message.
+
+        Args:
+            parties: by party, its groups by the plan's numbers.
+            party: position of the party.
+            rows: number of its records.
+        """
+        return packed_bytes(self.shapes(parties[party], rows), self.bits)
+
+    def held(self, parties: Sequence[Sequence[int]], party: int) -> float:
+        """Bytes of a party's tables in memory; arguments as :meth:`packed_size`."""
+        return float(sum(values * keys for values, keys in self.shapes(parties[party], 0)))
+
+    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+        """Core seconds in which a party makes its tables; arguments as :meth:`packed_size`."""
+        return 0.0
+
+    def estimating_work(self) -> float:
+        """Core seconds in which the server estimates cross-party marginals."""
+        return 0.0
+
+    def spent(self, pairs: int) -> float | None:
+        """The part of the budget (zCDP) spent on so many pairs of attributes, if noise tells it.
+
+        Without an answer it is what other releases leave.
+        """
+        return None
+
+    def next_to(self, other: CrossPartyRelease | None) -> bool:
+        """Whether no release has a message size between those of this and the other, larger one."""
+        return False
+
+    def counted_pairs(self, parties: Sequence[Sequence[int]], party: int) -> list[tuple[int, int]]:
+        """Pairs of groups, a later party's and an own, of which a party's message has a table of
+        counts; arguments as :meth:`packed_size`.
+        """
+        return []
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise of these counts."""
+        raise NotImplementedError
+
+    def files(self, parties: Sequence[Sequence[int]]) -> list[tuple[str, int, int, int]]:
+        """Files between parties: kind, positions of sender and receiver, bytes at most.
+
+        Args:
+            parties: by party, its groups by the plan's numbers.
+        """
+        return []
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -13,7 +13,6 @@ compare by its fingerprint, so that nobody on the way can replace the Paillier k
 from __future__ import annotations
 
 import hashlib
-import itertools
 import string
 from dataclasses import dataclass
 
@@ -23,13 +22,12 @@ from ..files.atomic import parse_json
 from ..files.canonical import canonical, json_of
 from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
-from ..releases.encrypted_counts.parameters import EncryptedCounts
 
 SERVER = "the server"
 # Folder of the results in the server's run folder.
 RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
-ROWS, ANSWERS, MATCH = "rows", "answers", "match"
+MATCH = "match"
 # Digests, names and layout of a file of rows or answers, bytes.
 BETWEEN_HEADER = 1 << 12
 # Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
@@ -186,25 +184,19 @@ class Between:
 
 
 def between(plan: Plan | None) -> list[Between]:
-    """The files between parties: none but with encrypted counts.
-
-    Of every two parties, the earlier one sends rows, and the later one answers them. A file is
-    called after its sender and receiver by their places in the plan.
+    """The files between parties. A file is called after its sender and receiver by their places in
+    the plan.
     """
-    if plan is None or not isinstance(plan.sketch, EncryptedCounts):
+    if plan is None or plan.sketch is None:
         return []
-    sketch, out = plan.sketch, []
-    for one, other in itertools.combinations(range(len(plan.party_names)), 2):
-        if not (plan.groups_of(one) and plan.groups_of(other)):
-            continue
-        layout = sketch.layout(plan.groups_of(one))
-        answers = layout.answer_bytes(sum(sketch.rows(g) for g in plan.groups_of(other)))
-        for kind, sender, receiver, size in (
-            (ROWS, one, other, layout.row_bytes),
-            (ANSWERS, other, one, answers),
-        ):
-            name = f"{kind}-{sender + 1}-{receiver + 1}"
-            most = sealed.most_bytes(size + BETWEEN_HEADER)
-            names = plan.party_names
-            out.append(Between(kind, name, names[sender], names[receiver], most))
-    return out
+    names = plan.party_names
+    return [
+        Between(
+            kind,
+            f"{kind}-{sender + 1}-{receiver + 1}",
+            names[sender],
+            names[receiver],
+            sealed.most_bytes(size + BETWEEN_HEADER),
+        )
+        for kind, sender, receiver, size in plan.sketch.files(plan.groups_by_party)
+    ]

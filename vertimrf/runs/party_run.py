@@ -30,16 +30,15 @@ from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
+from ..releases.encrypted_counts.parameters import ANSWERS, ROWS
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart, folder_of, make_place
 from .files import (
-    ANSWERS,
     ENVELOPES,
     MATCH,
     MESSAGE,
     OFFER,
     PLAN,
-    ROWS,
     SERVER,
     Between,
     between,

@@ -44,9 +44,6 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encrypted_counts.parameters import EncryptedCounts
-from ..releases.scheduled_pairs.parameters import ScheduledPairs
 from .cross_party import RecordCount, cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
@@ -509,7 +506,7 @@ class Server:
                     options=FitOptions(progress=report),
                 )
             # The paper's encoders have no off-tree factors.
-            if isinstance(plan.sketch, ScheduledPairs | CountSketches | EncryptedCounts | None):
+            if not plan.compared:
                 fitted, off_tree = fit_off_tree(
                     fitted, [*local, *crossing], progress=fitting(options.progress)
                 )

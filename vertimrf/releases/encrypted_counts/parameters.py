@@ -22,6 +22,11 @@ MAX_CAPACITY = 1 << 18
 # square roots of the capacity, for which rows are kept free. The chance that the sample has more
 # records than there are rows is below 2^-57 (Chernoff).
 COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
+# Core seconds per ciphertext of a row that is encrypted, and added for a few groups, and of a sum
+# that is made, and opened; measured as those of plan/forecast.py.
+ENCRYPTION, ADDITION, ANSWER, OPENING = 0.75e-3, 60e-6, 41e-3, 13e-3
+# Kinds of files between parties.
+ROWS, ANSWERS = "rows", "answers"
 # Most parties of encrypted counts, because every set of them might collude.
 MAX_ENCRYPTED_PARTIES = 8
 # Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
@@ -58,6 +63,9 @@ class EncryptedCounts(CrossPartyRelease):
     contrasts: tuple[int, ...] = ()
     encoder = "encrypted"
     kind = Kind.ENCRYPTED_COUNTS
+    exchanges = True
+    # Encrypted rows are packed, sealed and recorded.
+    width = 5
     bits = 4
     floor = 0
     ceiling = 0
@@ -130,6 +138,53 @@ class EncryptedCounts(CrossPartyRelease):
                 f"Encrypted counts are for 2 to {MAX_ENCRYPTED_PARTIES} parties with attributes, not {len(set(parties))}: use "
                 "count sketches."
             )
+
+    def counted_pairs(self, parties: Sequence[Sequence[int]], party: int) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`."""
+        return [(g, mine) for some in parties[party + 1 :] for g in some for mine in parties[party]]
+
+    @property
+    def count_noise(self) -> float:
+        """See :class:`CrossPartyRelease`; it is that of two parties."""
+        return math.sqrt(2) * self.sigma
+
+    def files(self, parties: Sequence[Sequence[int]]) -> list[tuple[str, int, int, int]]:
+        """See :class:`CrossPartyRelease`; of every two parties, the earlier one sends rows, and the
+        later one answers them.
+        """
+        out = []
+        for one, other in itertools.combinations(range(len(parties)), 2):
+            if parties[one] and parties[other]:
+                layout = self.layout(parties[one])
+                answers = layout.answer_bytes(sum(map(self.rows, parties[other])))
+                out += [(ROWS, one, other, layout.row_bytes), (ANSWERS, other, one, answers)]
+        return out
+
+    def packed_size(self, parties: Sequence[Sequence[int]], party: int, rows: int) -> int:
+        """See :class:`CrossPartyRelease`."""
+        pairs = self.counted_pairs(parties, party)
+        return 8 * sum(self.rows(one) * self.rows(other) for one, other in pairs)
+
+    def held(self, parties: Sequence[Sequence[int]], party: int) -> float:
+        """See :class:`CrossPartyRelease`; the largest file of rows."""
+        return float(max(self.layout(some).row_bytes for some in parties if some))
+
+    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+        """See :class:`CrossPartyRelease`; a party encrypts its rows, and adds and opens others'."""
+        sums = [sum(map(self.rows, some)) for some in parties]
+        if not sums[party]:
+            return 0.0
+        mine = self.layout(parties[party]).ciphertexts
+        work = mine * OPENING * sum(sums[party + 1 :])
+        work += mine * ENCRYPTION * self.capacity * any(sums[party + 1 :])
+        for earlier in filter(None, parties[:party]):
+            theirs = self.layout(earlier).ciphertexts
+            work += theirs * (ADDITION * self.capacity + ANSWER * sums[party])
+        return work
+
+    def spent(self, pairs: int) -> float | None:
+        """See :class:`CrossPartyRelease`."""
+        return pairs / (4 * self.sigma**2)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

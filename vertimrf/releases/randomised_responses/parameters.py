@@ -31,6 +31,7 @@ class RandomisedResponses(CrossPartyRelease):
     sizes: tuple[int, ...]
     encoder = "grr"
     kind = Kind.RESPONSES
+    compared = True
     bits = 4
     publishes_rows = True
     floor = 0

@@ -32,6 +32,7 @@ class SharedKeys(CrossPartyRelease):
     sizes: tuple[int, ...]
     encoder = "published"
     kind = Kind.SHARED_KEY_SKETCHES
+    compared = True
     bits = 4
     claimed_share = 0.5
     reasons = (

@@ -45,7 +45,17 @@ SHARES = (
 )
 LISTS = ("distance", "seats", "wind_speed", "wind_dir", "visib")
 # What is known of a column whose domain is private.
-KNOWN = ("name", "integral", "resolution", "offset", "calendar", "timezone", "format", "missing")
+KNOWN = (
+    "name",
+    "type",
+    "integral",
+    "resolution",
+    "offset",
+    "calendar",
+    "timezone",
+    "format",
+    "missing",
+)
 
 
 def heaped(rng, values, heaps):

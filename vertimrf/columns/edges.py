@@ -9,8 +9,10 @@ from ..arrays import Floats, Integers
 # Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
 MAX_DECIMALS = 6
-# Most bins of a drafted column.
-DRAFTED_BINS = 16
+# Most bins of a drafted column. A bin has at least LEAST_IN_BIN of the records: what noise adds to many nearly empty bins of a tail
+# took a log-normal column's mean 13 to 74 % up, and its spread to the double (20,000 records, epsilon 1). A bin that can be cut has at
+# most MOST_IN_BIN, because inside bins there is more noise than in their counts.
+DRAFTED_BINS, LEAST_IN_BIN, MOST_IN_BIN = 16, 0.001, 1 / 6
 
 
 def decimals_of(values: Floats) -> int | None:
@@ -55,7 +57,11 @@ def drafted_edges(values: Floats, counts: Integers, bins: int = DRAFTED_BINS) ->
     step = 0.0 if digits is None else 10.0**-digits
     first, end = np.triu_indices(len(edges), 1)
     high = edges[end] - step * ((edges[end] > values[-1]) | (end < len(edges) - 1))
-    cost = _spread(number[end] - number[first], total[end] - total[first], edges[first], high)
+    records = number[end] - number[first]
+    cost = _spread(records, total[end] - total[first], edges[first], high)
+    share = records / number[-1]
+    wrong = np.maximum(share - MOST_IN_BIN, 0.0) * (end - first > 1)
+    cost += 1000 * cost.max() * (wrong + np.maximum(LEAST_IN_BIN - share, 0.0))
     chosen = edges[_cheapest(first, end, cost, bins)]
     # The last bin includes its upper edge, so a bin of the greatest value alone joins the one before.
     chosen = chosen[chosen < values[-1]]

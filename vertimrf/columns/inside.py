@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # A cell holds more than its neighbours if its count exceeds theirs by this many standard errors of
 # the noise, and by this part of the records of its bin; PLAIN neighbours on either side are compared.
 SPIKE_ERRORS, SPIKE_PART, PLAIN = 4.0, 0.02, 4
+# Where the ends of a bin differ by this factor, records below x grow as a power of x, from LEAST to MOST; it takes STEPS halvings to find.
+WIDE, LEAST, MOST, STEPS = 2.0, -3.0, 4.0, 30
 # A half of a bin differs from the straight line by what exceeds this many standard errors.
 HALF_ERRORS = 1.5
 
@@ -164,17 +166,13 @@ def shape_inside(
         Records of each cell [shape=(cells,), float64].
     """
     counts = np.maximum(np.asarray(counts, float), 0.0)
-    line = _line(coarse, cells, owners, counts, lattice)
     if measured is None:
-        return line
+        return _line(coarse, cells, owners, counts, lattice)
     measured = np.asarray(measured, float)
-    records = counts[owners]
-    spikes = _spikes(cells, owners, measured, line, records, error)
+    spikes = _spikes(cells, owners, measured, counts[owners], error)
     plain = measured - spikes
-    left = counts - np.bincount(owners, spikes, len(counts))
-    share = np.divide(left, counts, out=np.zeros(len(counts)), where=counts > 0)
-    share = np.maximum(share, 0.0)
-    spread = _halves(owners, plain, line * share[owners], error)
+    left = np.maximum(counts - np.bincount(owners, spikes, len(counts)), 0.0)
+    spread = _halves(owners, plain, _line(coarse, cells, owners, left, lattice), error)
     out = spikes + spread
     total = np.bincount(owners, out, len(counts))
     scale = np.divide(counts, total, out=np.ones(len(counts)), where=total > 0)
@@ -186,7 +184,6 @@ def _spikes(
     cells: Partition,
     owners: Integers,
     measured: Floats,
-    line: Floats,
     records: Floats,
     error: float,
 ) -> Floats:
@@ -197,7 +194,7 @@ def _spikes(
         beside = np.roll(owners, shift) == owners
         beside[:shift] &= shift < 0
         usual[row] = np.where(beside, neighbour, np.nan)
-    level = line.copy()
+    level = measured.copy()
     known = ~np.isnan(usual).all(axis=0)
     level[known] = np.maximum(np.nanmedian(usual[:, known], axis=0), 0.0)
     excess = measured - level
@@ -244,7 +241,7 @@ def _halves(owners: Integers, measured: Floats, line: Floats, error: float) -> F
 def _line(
     coarse: Partition, cells: Partition, owners: Integers, counts: Floats, lattice: Lattice
 ) -> Floats:
-    """Records by cell along a straight line in each bin [shape=(cells,), float64].
+    """Records by cell along a straight line, or a power, in each bin [shape=(cells,), float64].
 
     Listed numbers of a bin have the same chance.
     """
@@ -253,23 +250,26 @@ def _line(
         mass = np.array([max(lattice.count(low, high), 1) for low, high in ends], float)
     else:
         # A multiple of a step has the width of the step.
-        bins, tilt = np.flatnonzero(~coarse.points), np.zeros(len(coarse))
-        begin, width = coarse.lows, coarse.highs - coarse.lows + lattice.step
-        tilt[bins] = _tilts(begin[bins], (begin + width)[bins], counts[bins])
-        sides = cells.lows, cells.highs + lattice.step
+        bins, tilt, power = (
+            np.flatnonzero(~coarse.points),
+            np.zeros(len(coarse)),
+            np.full(len(coarse), np.nan),
+        )
+        begin, stop = coarse.lows, coarse.highs + lattice.step
+        tilt[bins] = _tilts(begin[bins], stop[bins], counts[bins])
+        power[bins] = _powers(begin[bins], stop[bins], counts[bins])
+        sides, width = (cells.lows, cells.highs + lattice.step), (stop - begin)[owners]
         below, above = (
             place * (1 - tilt[owners] * (1 - place))
             for place in (
-                np.divide(
-                    end - begin[owners],
-                    width[owners],
-                    out=np.ones(len(owners)),
-                    where=width[owners] > 0,
-                )
+                np.divide(end - begin[owners], width, out=np.ones(len(owners)), where=width > 0)
                 for end in sides
             )
         )
         mass = np.maximum(above - below, 0.0)
+        bent = ~np.isnan(power[owners])
+        lows, highs = (side[bent] for side in sides)
+        mass[bent] = np.abs(_grown(highs, power[owners][bent]) - _grown(lows, power[owners][bent]))
     total = np.bincount(owners, mass, len(coarse))
     mass = np.where((total > 0)[owners], mass / np.where(total > 0, total, 1)[owners], 1.0)
     line: Floats = mass * counts[owners]
@@ -296,3 +296,46 @@ def _tilts(starts: Floats, stops: Floats, counts: Floats) -> Floats:
         density > 0, density, 1
     )
     return tilt
+
+
+def _powers(starts: Floats, stops: Floats, counts: Floats) -> Floats:
+    """By bin: the power of x as which the records below x grow in it; NaN if they grow along a line.
+
+    It is the mean of the powers under which the bin and either neighbour have their records, if
+    these are on one side of 0, and the density falls or rises throughout. The last bin of a tail,
+    far from 0, has one neighbour.
+    """
+    out = np.full(len(starts), np.nan)
+    if len(starts) < 2:
+        return out
+    sizes = np.abs([starts, stops])
+    low, high = sizes.min(axis=0), sizes.max(axis=0)
+    # Of neighbours, the one with the smaller numbers.
+    near = np.arange(len(starts) - 1) + (stops[1:] <= 0)
+    far = 2 * np.arange(len(starts) - 1) + 1 - near
+    least = np.where(np.minimum(low[near], low[far]) > 0, LEAST, 1 / MOST)
+    most = np.full(len(near), MOST)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        density = counts / (stops - starts)
+        for _ in range(STEPS):
+            power = (least + most) / 2
+            here, there = (_grown(high[at], power) - _grown(low[at], power) for at in (near, far))
+            more = counts[far] * here > counts[near] * there
+            least, most = np.where(more, power, least), np.where(more, most, power)
+    wide, rise, apart = high >= WIDE * low, np.diff(density), starts * stops < 0
+    bent = wide[1:-1] & (rise[1:] * rise[:-1] > 0)
+    bent &= (starts[:-2] >= 0) | (stops[2:] <= 0)
+    out[1:-1][bent] = (power[1:] / 2 + power[:-1] / 2)[bent]
+    for end, beside in ((0, 1), (-1, -2)):
+        tail = wide[end] and density[end] < density[beside] and counts[end] < counts[beside]
+        if tail and low[end] >= high[beside] and not apart[beside]:
+            out[end] = power[end]
+    return out
+
+
+def _grown(numbers: Floats, power: Floats) -> Floats:
+    """The size of numbers to a power, less 1, over it: the logarithm for a power of 0."""
+    power = np.where(np.abs(power) < 1e-6, 1e-6, power)
+    with np.errstate(divide="ignore", over="ignore"):
+        grown: Floats = np.expm1(power * np.log(np.abs(numbers))) / power
+    return grown

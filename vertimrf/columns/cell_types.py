@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arrays import Floats
 from ..errors import SchemaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 WHOLE = {f"{sign}int{bits}": (sign, bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
+# Doubles that were numbers of single precision: 0.10000000149 for 0.1.
+SINGLES = "float32 as double"
 # The largest numbers of narrow floating-point types.
-FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38}
+FLOATS = {"float16": 65504.0, "float32": 3.4028234663852886e38, SINGLES: 3.4028234663852886e38}
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DECIMAL = re.compile(r"decimal\((\d{1,2}), (\d{1,2})\)")
 DURATION = re.compile(r"duration\[(s|ms|us|ns)\]")
@@ -187,6 +190,16 @@ def for_csv(table: pa.Table) -> pa.Table:
     return table
 
 
+def decimals_of(singles: Floats) -> Floats:
+    """The shortest decimals that numbers of single precision stand for; NaN stays [shape=(n,)]."""
+    import pyarrow as pa
+
+    with np.errstate(over="ignore"):
+        cells = pa.chunked_array([pa.array(singles.astype(np.float32))])
+    decimals: Floats = plain_cells(cells).to_numpy()
+    return decimals
+
+
 def typed_numbers(values: pa.Array, name: str | None) -> pa.Array:
     """Plain numbers as cells of a type, rounded to the nearest one.
 
@@ -201,8 +214,8 @@ def typed_numbers(values: pa.Array, name: str | None) -> pa.Array:
     if name in WHOLE:
         return values.cast(pa.type_for_alias(name), safe=False)
     if name in FLOATS:
-        narrow = pa.float16() if name == "float16" else pa.float32()
-        return values.cast(narrow, safe=False)
+        narrow = values.cast(pa.float16() if name == "float16" else pa.float32(), safe=False)
+        return narrow.cast(pa.float64()) if name == SINGLES else narrow
     if match := DECIMAL.fullmatch(name):
         precision, scale = map(int, match.groups())
         if not pa.types.is_floating(values.type):

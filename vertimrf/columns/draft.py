@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..arrays import Floats, Integers
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
-from .cell_types import DICTIONARY, TEXT, plain_cells, type_name
+from .cell_types import DICTIONARY, SINGLES, TEXT, decimals_of, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
 from .column import MISSING_TEXT, Attribute, folded
 from .dates import Dates
@@ -378,6 +378,10 @@ def drafted_numbers(
         return _listed(name, numbers, missing)
     values, counts = _sorted(numbers)
     shape = recognise(values, counts, clamp=clamp)
+    if shape.single and format is None:
+        decimals = dict(zip(decimals_of(values).tolist(), counts.tolist(), strict=True))
+        attribute = drafted_numbers(name, decimals, missing, clamp, format, flag)
+        return replace(attribute, type=SINGLES)
     if (
         format is None
         and not clamp
@@ -475,8 +479,6 @@ def _domain(shape: Shape) -> dict[str, Any]:
     parts |= {"edges": tuple(map(float, shape.edges)), "points": tuple(map(float, shape.points))}
     if grid:
         return parts | {"grid": grid}
-    if shape.single:
-        return parts
     if shape.step == 1 and not shape.offset:
         return parts | {"integral": True}
     if shape.step:

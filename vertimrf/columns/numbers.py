@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
-from .cell_types import WHOLE, check_number_type
+from .cell_types import SINGLES, WHOLE, check_number_type, decimals_of
 from .column import Attribute, Limits, Value, nearest_listed, no_domain
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
@@ -222,6 +222,11 @@ class Numbers(Attribute):
         """See :class:`Attribute`."""
         edges = drafted_edges(*np.unique(numbers, return_counts=True))
         return replace(self, edges=edges, points=(), grid=(), missing=True, type=None)
+
+    def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
+        """See :class:`Attribute`."""
+        numbers, missing = super().numbers(column, where)
+        return (decimals_of(numbers) if self.type == SINGLES else numbers), missing
 
     @cached_property
     def lattice(self) -> Lattice:

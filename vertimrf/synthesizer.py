@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions, flag
 from .plan.schema import Schema
+from .plan.verdict import stated
 from .privacy.ledger import Ledger
 from .server.fine import shapes_inside
 from .server.parts import PartModel
@@ -172,8 +174,9 @@ class Synthesizer:
         self._fitted = Model(schema, fitted, plan.ledger(), (), evidence, noise, shapes)
         self._figures = {
             "version": __version__,
+            "date": date.today().isoformat(),
             "expected_records": plan.expected_records,
-            "verdict": str(plan.verdict() or ""),
+            **stated(plan),
             "workload": list(plan.workload.in_words(schema)),
             "parties": {plan.party_names[0]: list(schema.names)},
             "warnings": list(dropped_pairs(schema, evidence)),

@@ -8,24 +8,28 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from ..arrays import Codes
 from ..distances import tvd
 from ..errors import PlanError
 from ..files.results import save
 from ..keys import KeyRing
 from ..model.sample import sample
 from ..options import RunOptions
+from ..original_values import Book, original_values
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT
-from ..report.page import write_page
+from ..report.content import Beside
+from ..report.page import compared, write_page
 from ..report.run import Run
 from ..tables.arrow import write_table
 from ..trial import Trial, open_tables, run_protocol
@@ -115,7 +119,12 @@ def run_demo(
     options.progress.step("report")
     trial.model.save(folder / "flights.model")
     figured = Run.matched(trial.model, figures, "The demo's run")
-    write_page(figured, folder / "report.html", dict(enumerate(truth)))
+    write_page(
+        figured,
+        folder / "report.html",
+        dict(enumerate(truth)),
+        beside=_beside(figured, trial, tables, truth),
+    )
     figures["demo_seconds"] = round(time.perf_counter() - start, 1)
     save(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()
@@ -128,6 +137,18 @@ def run_demo(
     )
     say(f"All of it on one page, beside the truth (for your own eyes): {folder / 'report.html'}")
     return figures
+
+
+def _beside(run: Run, trial: Trial, tables: Sequence[pa.Table], truth: Codes) -> Beside:
+    """The values of all parties' tables beside those of the rows."""
+    attributes = trial.result.plan.schema.attributes
+    book: Book = {}
+    values: dict[str, Any] = {}
+    for table in tables:
+        own = [i for i, a in enumerate(attributes) if a.name in table.column_names]
+        some = tuple(attributes[i] for i in own)
+        values |= original_values(some, table, truth[own], "A table", book)
+    return compared(run, attributes, values, book, (trial.result.codes, trial.table))
 
 
 def _say_releases(say: Callable[[str], None], trial: Trial, plan: Plan, folder: Path) -> None:

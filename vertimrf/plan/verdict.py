@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class Errors:
             "three columns": (self.three if self.ways == 3 else math.nan, math.nan, ""),
         }
         return ["Predicted error:         of the records   in standard deviations"] + [
-            f"  {name:22s} {_percent(distance):>14s}"
+            f"  {name:22s} {in_percent(distance):>14s}"
             + ("" if math.isnan(spread) else f"   {spread:.2g} ({what})")
             for name, (distance, spread, what) in rows.items()
             if not math.isnan(distance)
@@ -106,13 +107,13 @@ class Verdict:
         columns = ("a column is", "two columns together are", "three columns together are")
         out = (
             f"{self.word.capitalize()}: {columns[self.errors.ways - 1]} predicted to be wrong for "
-            f"{_percent(self.errors.three)} of the records, counted in bins"
+            f"{in_percent(self.errors.three)} of the records, counted in bins"
         )
         if self.word == "useless":
-            out += f"; noisy independent columns for {_percent(self.independent)}"
+            out += f"; noisy independent columns for {in_percent(self.independent)}"
         if not math.isnan(self.errors.correlation):
             out += f"; correlations across parties ± {self.errors.correlation:.2g}"
-        given = ", ".join(f"{change} {_percent(error)}" for change, error in self.remedies)
+        given = ", ".join(f"{change} {in_percent(error)}" for change, error in self.remedies)
         return out + (f"; {given}." if given else ".")
 
 
@@ -139,6 +140,20 @@ def verdict(plan: Plan) -> Verdict | None:
     return Verdict(word, errors, alone, remedies)
 
 
+def stated(plan: Plan) -> dict[str, Any]:
+    """A plan's verdict, as reports have it: the sentence as ``"verdict"`` and, as ``"predicted"``,
+    the figures of :class:`Errors` that it has, of three columns only if there are so many.
+    """
+    judged = plan.verdict()
+    if judged is None:
+        return {"verdict": "", "predicted": {}}
+    figures = asdict(judged.errors)
+    if figures.pop("ways") < 3:
+        del figures["three"]
+    known = {name: value for name, value in figures.items() if math.isfinite(value)}
+    return {"verdict": str(judged), "predicted": known}
+
+
 def useful(plan: Plan) -> Plan:
     """The plan, unless its result is predicted to be useless.
 
@@ -151,7 +166,8 @@ def useful(plan: Plan) -> Plan:
     return plan
 
 
-def _percent(share: float) -> str:
+def in_percent(share: float) -> str:
+    """A share of the records with two significant digits."""
     return f"{100 * share:.2g} %"
 
 

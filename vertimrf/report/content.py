@@ -7,6 +7,7 @@ truth.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,14 @@ import numpy as np
 
 from ..arrays import Codes, Flags, Floats, Integers
 from ..columns.column import Attribute
+from ..distances import tvd
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
 from ..model.trust import MEAN_ABSOLUTE
 from ..plan.schema import Schema
 from ..utility.figures import utility
+from ..utility.values import COMMONEST, Values
 from .run import Released, Run
 
 # Codes of the real tables by attribute, or of those attributes that a party has.
@@ -29,6 +32,9 @@ Truth = Mapping[int, Codes]
 # Largest number of bars of a chart, for ordered and for unordered values; and largest number of
 # classes of an attribute when its dependence on others is computed.
 MAX_BARS, MAX_LYING, MAX_CLASSES = 32, 18, 24
+# Expected largest size of a Brownian motion on [0, 1]: noise of a cumulated marginal, in standard
+# deviations of its end.
+LARGEST_CUMULATED = math.sqrt(math.pi / 2)
 # With more pairs, only those that were measured or are neighbours in the model's graph are compared,
 # because all pairs of a wide model take minutes.
 MAX_PAIRS = 10_000
@@ -91,6 +97,41 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
+class Fine:
+    """A column of numbers in finer cells. Shares are of the values that are present.
+
+    Attributes:
+        attribute: the domain of the cells.
+        model: shares by cell [shape=(cells,)].
+        released: the fine marginal as each party released it, by cell. Its distance from the model,
+            and that by noise alone, are those of Kolmogorov and Smirnov.
+        truth: shares of the real values [shape=(cells,)]. None without real values.
+        common: the commonest cells of a single value, by the first party's release.
+    """
+
+    attribute: Attribute
+    model: Floats
+    released: tuple[Series, ...]
+    truth: Floats | None
+    common: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Real and synthetic tables of original values, and how far their values are apart.
+
+    Attributes:
+        rows: codes of synthetic rows, by attribute of the run's schema [shape=(d, n), uint16].
+        real: original values of the real table, by column.
+        figures: the values of :func:`vertimrf.evaluation.values_compared`.
+    """
+
+    rows: Codes
+    real: Values
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Dependence:
     """Dependence of every two attributes.
 
@@ -126,6 +167,10 @@ class Content:
 
     Attributes:
         columns: figures of the attributes, in schema order.
+        fine: by position, columns of numbers in finer cells.
+        apart: mean distances between truth and rows, by the names of
+            :class:`~vertimrf.plan.verdict.Errors`. Empty without real tables.
+        values: figures of original values. None without.
         dependence: figures of pairs.
         edges: pairs of attributes that are neighbours in the model's graph, the most dependent
             first.
@@ -137,6 +182,9 @@ class Content:
     """
 
     columns: tuple[Column, ...]
+    fine: dict[int, Fine]
+    apart: dict[str, float]
+    values: dict[str, Any] | None
     dependence: Dependence
     edges: tuple[tuple[int, int], ...]
     coarse: bool
@@ -145,7 +193,9 @@ class Content:
     utility: dict[str, Any] | None
 
 
-def content(run: Run, truth: Truth | None = None, label: str | None = None) -> Content:
+def content(
+    run: Run, truth: Truth | None = None, label: str | None = None, beside: Beside | None = None
+) -> Content:
     """Compute all figures.
 
     Args:
@@ -154,6 +204,7 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
             uint16]. None if they must not be seen.
         label: attribute that trees trained on the model's rows predict from the others in
             ``truth``.
+        beside: the values of real and synthetic tables.
 
     Returns:
         The figures.
@@ -187,9 +238,19 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
     dependence = _dependence(run, classes, truth, edges)
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
     coarse = any(merged is not None for merged in classes)
-    useful = None if truth is None or label is None else _utility(run, truth, label)
+    useful, apart = None, {}
+    if truth is not None:
+        rows = rows_of(run) if beside is None else beside.rows
+        useful = None if label is None else _utility(run, truth, rows, label)
+        apart = _apart(schema, truth, rows)
+    if beside is not None:
+        apart |= _correlations_apart(schema, beside.figures["pairs"])
+    fine = {a: _fine(run, a, None if beside is None else beside.real) for a in run.model.shapes}
     return Content(
         columns,
+        fine,
+        apart,
+        None if beside is None else beside.figures,
         dependence,
         tuple(ordered),
         coarse,
@@ -199,13 +260,74 @@ def content(run: Run, truth: Truth | None = None, label: str | None = None) -> C
     )
 
 
-def _utility(run: Run, truth: Truth, label: str) -> dict[str, Any]:
-    """Utility of rows drawn from the model, as many as it has records.
+def rows_of(run: Run) -> Codes:
+    """Codes of rows drawn from a run's model, as many as it has records [shape=(d, n), uint16]."""
+    field = run.model.field
+    return sample(field, max(round(field.total), 1), np.random.default_rng(0))
 
-    Attributes of one value are left out.
-    """
-    field, attributes = run.model.field, run.model.schema.attributes
-    rows = sample(field, max(round(field.total), 1), np.random.default_rng(0))
+
+def _apart(schema: Schema, truth: Truth, rows: Codes) -> dict[str, float]:
+    """Mean total variation distances of random marginals, as ``vertimrf evaluate`` has them."""
+    varying = [a for a in truth if schema.sizes[a] > 1]
+    real, made = np.stack([truth[a] for a in varying]), rows[varying]
+
+    def mean(way: int, some: Sequence[int], owners: Sequence[int] | None = None) -> float:
+        sizes = [schema.sizes[varying[i]] for i in some]
+        return tvd(real[list(some)], made[list(some)], sizes, (way,), parties=owners)[way]
+
+    every, owners = range(len(varying)), [schema.party_of(a) for a in varying]
+    own = [[i for i in every if owners[i] == party] for party in set(owners)]
+    pairs = [math.comb(len(some), 2) for some in own]
+    out = {"column": mean(1, every)} if varying else {}
+    if sum(pairs):
+        within = [n * mean(2, some) for some, n in zip(own, pairs, strict=True) if n]
+        out["within"] = sum(within) / sum(pairs)
+    if len(own) > 1:
+        out["across"] = mean(2, every, owners)
+    if len(varying) > 2:
+        out["three"] = mean(3, every)
+    return out
+
+
+def _correlations_apart(schema: Schema, pairs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Root mean square error of the correlations across parties, if there are any."""
+    errors = [
+        pair["synthetic"] - pair["real"]
+        for pair in pairs
+        if "real" in pair and not schema.at_one_party([schema.index(a) for a in pair["columns"]])
+    ]
+    return {"correlation": float(np.sqrt(np.square(errors).mean()))} if errors else {}
+
+
+def _fine(run: Run, a: int, real: Values | None) -> Fine:
+    schema = run.model.schema
+    attribute, name = schema.fine[a], schema.names[a]
+    size, (low, high) = attribute.present, attribute.ends()
+    model = run.model.shapes[a] / max(float(run.model.shapes[a].sum()), 1e-9)
+    series = []
+    for marginal in run.report.fine:
+        if marginal.attribute == name:
+            counts = np.array(marginal.counts)[:size]
+            total = max(float(counts.sum()), 1.0)
+            gap = np.abs(np.cumsum(counts / total - model)).max()
+            error = marginal.error / total
+            noise = LARGEST_CUMULATED * error * math.sqrt(size)
+            errors = np.full(size, error)
+            series.append(Series(marginal.party, counts / total, errors, float(gap), noise))
+    truth = None
+    if real is not None and name in real:
+        numbers = real[name][~np.isnan(real[name])]
+        # Limits are between cells: a value may differ from its cell's by rounding.
+        truth = _shares(np.searchsorted(0.5 * (high[:-1] + low[1:]), numbers, "right"), size)
+    known = series[0].shares if series else model
+    order = np.argsort(-np.where(low == high, known, -1.0), kind="stable")[:COMMONEST]
+    common = tuple(int(cell) for cell in order if low[cell] == high[cell])
+    return Fine(attribute, model, tuple(series), truth, common)
+
+
+def _utility(run: Run, truth: Truth, rows: Codes, label: str) -> dict[str, Any]:
+    """Utility of rows of the model. Attributes of one value are left out."""
+    attributes = run.model.schema.attributes
     varying = [i for i in truth if attributes[i].size > 1]
     return utility(
         np.stack([truth[i] for i in varying]),
@@ -294,7 +416,7 @@ def _column(
     )
 
 
-def _shares(codes: Codes, size: int) -> Floats:
+def _shares(codes: Codes | Integers, size: int) -> Floats:
     return np.bincount(codes, minlength=size) / max(len(codes), 1)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Floats
-from .content import Dependence
+from .content import Dependence, Fine
 
 # Radius of the graph's circle. Its text is at most FONT high, and lower if attributes are many.
 RADIUS, FONT, CROWDED = 100.0, 6.5, 500.0
@@ -158,4 +158,30 @@ def shades(matrix: Floats, most: float) -> list[tuple[float | None, str]]:
     return [
         (None if level < 0 else level / SHADES, "".join(path))
         for level, path in sorted(paths.items())
+    ]
+
+
+def bars(fine: Fine) -> list[tuple[str, str]]:
+    """A column's finer cells in order, each a unit wide, as a path for each source of shares.
+
+    Heights go by the root of a share, so that rare values are seen beside common ones.
+
+    Args:
+        fine: the column.
+
+    Returns:
+        Class and path: bars of the model, and marks of the first release and of the truth. The
+        largest share is at 0, and nothing at 100.
+    """
+    marks = {"noisy": fine.released[0].shares} if fine.released else {}
+    marks |= {} if fine.truth is None else {"true": fine.truth}
+    most = max(1e-9, *(float(shares.max()) for shares in (fine.model, *marks.values())))
+
+    def heights(shares: Floats) -> list[float]:
+        return [100 - 100 * math.sqrt(min(max(share / most, 0), 1)) for share in shares.tolist()]
+
+    every = "".join(f"M{i}.5 100V{y:.1f}" for i, y in enumerate(heights(fine.model)) if y < 99.95)
+    return [("cells", every)] + [
+        (kind, "".join(f"M{i} {y:.1f}h1" for i, y in enumerate(heights(shares)) if y < 99.95))
+        for kind, shares in marks.items()
     ]

@@ -13,23 +13,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
-from ..arrays import Floats
+from ..arrays import Codes, Floats
+from ..columns.column import Attribute
 from ..errors import PlanError
-from ..evaluation import read_real
+from ..evaluation import read_real, values_compared
 from ..files.results import save
+from ..original_values import Book, original_values
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
+from ..server.rows import decode_pieces
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source, several
 from ..tables.table import check_joined
+from ..utility.values import Values
 from . import figures, words
-from .content import Content, Truth, content
+from .content import Beside, Content, Truth, content, rows_of
 from .figures import shown
 from .run import Run
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..named_model import Model, Trust
     from ..server.server import Result
     from ..synthesizer import Synthesizer
@@ -37,8 +43,6 @@ if TYPE_CHECKING:
 
 # Largest number of lines of a table of pairs.
 MAX_LINES = 20
-# Marginals by which it is judged what a model is useful for, and the largest of them, cells.
-SAMPLED, MAX_CELLS = 40, 100_000
 
 
 def write_report(
@@ -89,7 +93,7 @@ def write_report(
         opened = Run.open(*run)
     else:
         opened = Run.of(run)
-    truth = None
+    truth = beside = None
     if real:
         schema = opened.model.schema
         check_joined(id, real)
@@ -98,17 +102,56 @@ def write_report(
         if party is not None:
             places = schema.party_attributes(party)
             schema = Schema.of({party: schema.part(party)})
-        truth = dict(zip(places, read_real(real, id, schema, read, INNER, {})[0], strict=True))
-    return write_page(opened, out, truth, label)
+        book: Book = {}
+        codes, values, _ = read_real(real, id, schema, read, INNER, book)
+        truth = dict(zip(places, codes, strict=True))
+        beside = compared(opened, schema.attributes, values, book)
+    return write_page(opened, out, truth, label, beside)
+
+
+def compared(
+    run: Run,
+    attributes: tuple[Attribute, ...],
+    real: Values,
+    book: Book,
+    made: tuple[Codes, pa.Table] | None = None,
+) -> Beside:
+    """Compare original values with those of a run's rows.
+
+    Args:
+        run: the run.
+        attributes: of the columns that are compared.
+        real: original values of the real table, by column.
+        book: as in :func:`vertimrf.original_values.original_values`.
+        made: codes and values of synthetic rows. By default they are drawn from the model.
+    """
+    import pyarrow as pa
+
+    schema = run.model.schema
+    if made is None:
+        rows = rows_of(run)
+        pieces = decode_pieces(
+            rows, schema.attributes, np.random.default_rng(0), shapes=run.model.shapes
+        )
+        made = rows, pa.concat_tables(pieces)
+    rows, table = made
+    plain = tuple(attribute.as_written() for attribute in attributes)
+    codes = rows[[schema.index(attribute.name) for attribute in attributes]]
+    values = original_values(plain, table, codes, "The model's rows", book)
+    return Beside(rows, real, values_compared(real, values, plain)["values"])
 
 
 def write_page(
-    run: Run, out: str | Path, truth: Truth | None = None, label: str | None = None
+    run: Run,
+    out: str | Path,
+    truth: Truth | None = None,
+    label: str | None = None,
+    beside: Beside | None = None,
 ) -> Standing:
     """Write the page of a run.
 
     Args:
-        run, truth, label: as in :func:`page`.
+        run, truth, label, beside: as in :func:`page`.
         out: the file to write.
 
     Returns:
@@ -117,7 +160,7 @@ def write_page(
     Raises:
         OutputError, OSError: the file cannot be written.
     """
-    save(out, page(run, truth, label))
+    save(out, page(run, truth, label, beside))
     return standing_of(run, truth is not None)
 
 
@@ -141,7 +184,9 @@ def check_tools() -> None:
         )
 
 
-def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
+def page(
+    run: Run, truth: Truth | None = None, label: str | None = None, beside: Beside | None = None
+) -> str:
     """The page as HTML text.
 
     Args:
@@ -149,6 +194,7 @@ def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
         truth: codes of the joined real tables, by attribute of the run's schema [each shape=(n,),
             uint16]. The page is then not private.
         label: attribute that trees predict from the others. Needs ``truth``.
+        beside: values of real and synthetic tables, from :func:`compared`.
     """
     import jinja2
 
@@ -160,10 +206,11 @@ def page(run: Run, truth: Truth | None = None, label: str | None = None) -> str:
         "shown": shown,
         "labels": figures.labels,
         "percent": percent,
+        "number": lambda value: f"{value:.10g}" if isinstance(value, float) else shown(value, 40),
         "count": count,
     }
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
-    return environment.from_string(source).render(_context(run, content(run, truth, label)))
+    return environment.from_string(source).render(_context(run, content(run, truth, label, beside)))
 
 
 def percent(share: float | None) -> str:
@@ -215,9 +262,9 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "strongest": strongest,
         "farthest": farthest,
         "trust": _trust(model, judged),
-        "useful": words.useful_for(_samples(model)),
-        "off_alone": _nanmean(np.array([column.off for column in content.columns], float)),
-        "off_in_two": _nanmean(pairs.off),
+        "errors_in_words": words.errors_in_words(run.report.predicted, content.apart),
+        "bars": figures.bars,
+        "links": words.links(_across(run)),
         "independent": _nanmean(pairs.truth),
     }
 
@@ -229,21 +276,23 @@ def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, .
     return dict(zip(places, model.trusts(names, by_rows=by_rows), strict=True))
 
 
-def _samples(model: Model) -> dict[str, list[Trust]]:
-    """How far some columns, pairs and threes can be trusted, by what they are."""
-    schema, rng = model.schema, np.random.default_rng(0)
+def _across(run: Run) -> dict[str, list[str]]:
+    """Pairs of columns across parties, by what is known of them."""
+    schema, evidence = run.model.schema, run.model.evidence
+    out: dict[str, list[str]] = {}
+    if evidence is None:
+        return out
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    groups: dict[str, set[tuple[int, ...]]] = {}
-    for ways in range(1, min(len(varying), 3) + 1):
-        for _ in range(SAMPLED * ways):
-            some = tuple(sorted(rng.choice(varying, ways, replace=False).tolist()))
-            name = {1: "single columns", 2: "pairs", 3: "three columns together"}[ways]
-            if ways == 2 and len(schema.parties) > 1:
-                name += " at one party" if schema.at_one_party(some) else " across parties"
-            if math.prod(schema.sizes[a] for a in some) <= MAX_CELLS:
-                groups.setdefault(name, set()).add(some)
-    known = _trust(model, sorted(set().union(*groups.values())))
-    return {name: [known[some] for some in sorted(places)] for name, places in groups.items()}
+    lost = set(evidence.dropped)
+    for pair in itertools.combinations(varying, 2):
+        if schema.at_one_party(pair):
+            continue
+        place, what = evidence.places.get(pair), evidence.kind(pair)
+        if place is not None:
+            hidden = evidence.dependence[place] <= evidence.noise[place]
+            what = words.LOST if pair in lost else words.HIDDEN if hidden else what
+        out.setdefault(what, []).append(" × ".join(schema.names[a] for a in pair))
+    return out
 
 
 def _first(matrix: Floats) -> list[tuple[int, int]]:

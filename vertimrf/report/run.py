@@ -36,7 +36,7 @@ class Released(msgspec.Struct, frozen=True):
     Attributes:
         attribute: name of the attribute.
         party: name of the party.
-        counts: noisy counts, by code. They may be negative.
+        counts: noisy counts, by code or finer cell. They may be negative.
         error: standard deviation of the counts' noise, records.
     """
 
@@ -51,9 +51,11 @@ class Measured(msgspec.Struct, frozen=True):
 
     Attributes:
         one_way: the one-way marginals.
+        fine: those of finer cells (:attr:`.Attribute.fine`).
     """
 
     one_way: tuple[Released, ...]
+    fine: tuple[Released, ...] = ()
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -111,6 +113,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         version: version of the library. Empty if the file does not say.
         encoder: name of the encoder. Empty if the file does not say.
         plan: fingerprint of the plan. Empty if the file does not say.
+        date: day of the run. Empty if the file does not say.
         expected_records, rows: record counts of the plan and of the synthetic table. None if the
             file does not say.
         seconds: wall time by phase.
@@ -118,6 +121,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
         verdict: how far the result was predicted to be trusted. Empty if the file does not say.
+        predicted: errors, by the names of :class:`~vertimrf.plan.verdict.Errors`.
         workload: what the result is for, and the marginals that this became; sentences.
         disagreements: on columns that several parties hold.
         overlap: people by the parties that hold them. None unless parties hold different people.
@@ -129,6 +133,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     version: str = ""
     encoder: str = ""
     plan: str = ""
+    date: str = ""
     expected_records: Count | None = None
     rows: Count | None = None
     seconds: dict[str, Figure] = {}
@@ -136,6 +141,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     crossing: tuple[tuple[str, ...], ...] = msgspec.field(name="cross_party_marginals", default=())
     warnings: tuple[str, ...] = ()
     verdict: str = ""
+    predicted: dict[str, Figure] = {}
     workload: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
     overlap: Overlap | None = None
@@ -146,6 +152,11 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     def released(self) -> tuple[Released, ...]:
         """One-way marginals as released."""
         return () if self.measured is None else self.measured.one_way
+
+    @property
+    def fine(self) -> tuple[Released, ...]:
+        """Fine marginals as released."""
+        return () if self.measured is None else self.measured.fine
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +287,17 @@ def _read(figures: dict[str, Any], model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
     parts = {"standing": Standing.from_json(figures.get("standing"))}
     report = from_json(figures | parts, Report, where, REMEDY, MessageError)
-    for one in report.released:
-        # index() raises ValueError for a name that the schema does not have.
-        size = model.schema.sizes[model.schema.names.index(one.attribute)]
-        if len(one.counts) != size:
-            raise ValueError(f"{one.attribute!r} has {len(one.counts)} counts for {size} values")
+    schema = model.schema
+    fine = {a: attribute.size for a, attribute in schema.fine.items()}
+    for marginals, sizes in (
+        (report.released, dict(enumerate(schema.sizes))),
+        (report.fine, fine),
+    ):
+        for one in marginals:
+            # index() raises ValueError for a name that the schema does not have.
+            size = sizes.get(schema.names.index(one.attribute), 0)
+            if len(one.counts) != size:
+                raise ValueError(
+                    f"{one.attribute!r} has {len(one.counts)} counts for {size} values"
+                )
     return report

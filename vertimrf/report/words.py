@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..errors import first
+from ..model.trust import IMPLIED, MEASURED, UNKNOWN
 from ..plan.plan import SCORE_GRID, WEAK_EPSILON
-from ..plan.verdict import GOOD, ROUGH
+from ..plan.verdict import in_percent
 from ..privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -20,8 +21,23 @@ from ..privacy.events import (
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
-if TYPE_CHECKING:
-    from ..named_model import Trust
+# What is known of pairs across parties, and how many of a kind are named.
+LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 30
+LINKS = {
+    MEASURED: "are known: their measured dependence is more than the noise",
+    HIDDEN: "have less dependence than the noise of its measurement: whether they have any is not known",
+    IMPLIED: "were not measured, and follow from other pairs",
+    LOST: "were measured, and the model has lost them: do not read their relation from the result",
+    UNKNOWN: "are not known: do not read their relation from the result",
+}
+# Errors of a result, in the order of a table.
+ERRORS = {
+    "column": "single columns",
+    "within": "pairs of columns at one party",
+    "across": "pairs of columns across parties",
+    "three": "three columns together",
+    "correlation": "correlations across parties, typical error",
+}
 
 # Judgements of an epsilon: (largest epsilon, sentence). They agree with ``plan.target_in_words``.
 JUDGED = (
@@ -49,28 +65,26 @@ class Step:
     epsilon: float
 
 
-def useful_for(groups: Mapping[str, Sequence[Trust]]) -> str:
-    """What a model is useful for, by the errors that it states of its marginals.
+def errors_in_words(
+    predicted: Mapping[str, float], true: Mapping[str, float]
+) -> list[tuple[str, str, str]]:
+    """Errors of a result: what of, as predicted, and in truth; a dash where one is not known.
 
     Args:
-        groups: some marginals, by what they are.
-
-    Returns:
-        A sentence, such as "Useful for single columns (0.4 % of the records in wrong bins); not for
-        three columns together (30 %)." Empty without marginals.
+        predicted, true: figures by the names of :class:`~vertimrf.plan.verdict.Errors`.
     """
-    judged: dict[str, list[str]] = {}
-    for name, marginals in groups.items():
-        wrong = [trust.wrong for trust in marginals if trust.wrong is not None]
-        if 2 * len(wrong) < len(marginals):
-            judged.setdefault("unknown for", []).append(name)
-        elif wrong:
-            mean = sum(wrong) / len(wrong)
-            word = "useful" if mean <= GOOD else "rough" if mean <= ROUGH else "not"
-            judged.setdefault(f"{word} for", []).append(f"{name} ({100 * mean:.2g} %)")
-    parts = [f"{word} {' and '.join(names)}" for word, names in judged.items()]
-    said = "; ".join(parts).replace(" %)", " % of the records in wrong bins)", 1)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+    def text(name: str, figures: Mapping[str, float]) -> str:
+        if name not in figures:
+            return "–"
+        size = figures[name]
+        return f"± {size:.2g}" if name == "correlation" else in_percent(size)
+
+    return [
+        (what, text(name, predicted), text(name, true))
+        for name, what in ERRORS.items()
+        if name in predicted or name in true
+    ]
 
 
 def steps(ledger: Ledger) -> tuple[Step, ...]:
@@ -276,3 +290,17 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
         "It says nothing of what is true of people in general: that smokers fall ill more often can be learned from the result, "
         "and may concern people whether or not they took part.",
     )
+
+
+def links(pairs: Mapping[str, Sequence[str]]) -> list[str]:
+    """Sentences on what is known of pairs of columns across parties.
+
+    Args:
+        pairs: their names, by a key of ``LINKS``.
+    """
+    count = sum(map(len, pairs.values()))
+    return [
+        f"{len(pairs[what]):,} of {count:,} {sentence}: {', '.join(first(pairs[what], MAX_LINKS))}."
+        for what, sentence in LINKS.items()
+        if what in pairs
+    ]

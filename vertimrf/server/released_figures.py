@@ -27,11 +27,13 @@ class ReleasedFigures:
 
     Attributes:
         released: every released one-way marginal, with its party's position.
+        fine: every fine marginal, with its party's position.
         evidence: all measurements, compared with the model.
         noise: their noise, to redraw the model.
     """
 
     released: tuple[tuple[int, LocalMarginal], ...]
+    fine: tuple[tuple[int, LocalMarginal], ...]
     evidence: Evidence
     noise: Noise
 
@@ -46,24 +48,28 @@ class ReleasedFigures:
             - ``"records"``: the model's number of records.
             - ``"one_way"``: per first one-way marginal its ``"attribute"``, its ``"party"``, the
               standard deviation ``"error"`` of a count, and the noisy ``"counts"`` by code.
+            - ``"fine"``: the same of fine marginals, by finer cell.
             - ``"pairs"``: columns of :class:`~vertimrf.model.trust.Evidence`, with an entry for
               every measured pair that is not noise alone.
         """
         names = plan.schema.names
-        one_way = [
-            {
-                "attribute": names[m.attributes[0]],
-                "party": plan.party_names[party],
-                "error": _short(m.error),
-                "counts": m.counts.tolist()
-                if m.units == 1
-                else [_short(x) for x in m.counts / m.units],
-            }
-            for party, m in self.released
-        ]
+        one_way, fine = (
+            [
+                {
+                    "attribute": names[m.attributes[0]],
+                    "party": plan.party_names[party],
+                    "error": _short(m.error),
+                    "counts": m.counts.tolist()
+                    if m.units == 1
+                    else [_short(x) for x in m.counts / m.units],
+                }
+                for party, m in marginals
+            ]
+            for marginals in (self.released, self.fine)
+        )
         pairs = self.evidence.to_columns()
         del pairs["one_way"], pairs["spread"]
-        return {"records": round(records, 1), "one_way": one_way, "pairs": pairs}
+        return {"records": round(records, 1), "one_way": one_way, "fine": fine, "pairs": pairs}
 
 
 def dropped_pairs(schema: Schema, evidence: Evidence) -> tuple[str, ...]:
@@ -89,6 +95,15 @@ def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal],
         (message.party, m)
         for message in messages
         for m in first_one_way(message.marginals).values()
+    )
+
+
+def fine_of(plan: Plan, messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
+    """The fine marginals of some messages, each with its party's position."""
+    return tuple(
+        (message.party, LocalMarginal((a,), counts, plan.local[message.party].fine_sigma))
+        for message in messages
+        for a, counts in zip(plan.fine_of(message.party), message.fine, strict=True)
     )
 
 

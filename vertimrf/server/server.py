@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from ..plan.impossible import Combination
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
 from ..plan.schema import Schema
+from ..plan.verdict import stated
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import RecordCount, cross_party_marginals
@@ -59,7 +61,7 @@ from .population import (
     same_people,
     same_sizes,
 )
-from .released_figures import ReleasedFigures, dropped_pairs, released_by
+from .released_figures import ReleasedFigures, dropped_pairs, fine_of, released_by
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ class Result:
         return {
             "kind": "report",
             "version": __version__,
+            "date": date.today().isoformat(),
             "plan": self.plan.fingerprint,
             "encoder": self.plan.encoder,
             "expected_records": self.plan.expected_records,
@@ -160,7 +163,7 @@ class Result:
                 disagreement.to_json(self.plan) for disagreement in self.disagreements
             ],
             "warnings": list(self.warnings),
-            "verdict": str(self.plan.verdict() or ""),
+            **stated(self.plan),
             "workload": list(self.plan.workload.in_words(self.plan.schema)),
             **(
                 {}
@@ -457,6 +460,7 @@ class Server:
         local, crossing = estimates.local, estimates.crossing
         return ReleasedFigures(
             released_by(estimates.messages),
+            fine_of(self._plan, estimates.messages),
             Evidence.of(fitted, local, crossing),
             Noise.of(
                 fitted,

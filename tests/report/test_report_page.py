@@ -19,11 +19,12 @@ from threadpoolctl import threadpool_limits
 
 import vertimrf
 from vertimrf.errors import PlanError, SchemaError, TableError
+from vertimrf.original_values import original_values
 from vertimrf.plan.options import PlanOptions
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
-from vertimrf.report.page import page, write_report
+from vertimrf.report.page import compared, page, write_report
 from vertimrf.report.run import Run
 from vertimrf.tables.arrow import write_table
 from vertimrf.utility.figures import utility
@@ -119,7 +120,7 @@ def test_all_of_a_run_is_on_the_page(made, plain):
     bars = [value for name, value in read.attributes if (name, value) == ("class", "model")]
     assert len(bars) == sum(len(column.labels) for column in content(made.run).columns)
     # The graph and the maps are figures, told in words too.
-    assert read.tags.count("svg") == 1 + 3
+    assert read.tags.count("svg") == 1 + len(made.run.model.shapes) + 3
     assert read.tags.count("desc") == read.tags.count("svg")
     labelled = [name for name, _ in read.attributes].count("aria-labelledby")
     assert labelled == read.tags.count("svg") + read.tags.count("section")
@@ -226,7 +227,7 @@ def test_the_command(made, plain, tmp_path):
         assert words in refused("report", arguments)
 
 
-def test_real_tables_are_read_by_the_runs_schema(made, beside_truth, tmp_path):
+def test_real_tables_are_read_by_the_runs_schema(made, tmp_path):
     schema = made.run.model.schema
     whole = decode(made.codes, schema.attributes, np.random.default_rng(0))
     whole = whole.append_column("id", [range(whole.num_rows)])
@@ -235,7 +236,14 @@ def test_real_tables_are_read_by_the_runs_schema(made, beside_truth, tmp_path):
         write_table(whole.select(["id", *names]), table)
     standing = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
     assert not standing.private
-    assert (tmp_path / "with.html").read_text(encoding="utf-8") == beside_truth
+    book = {}
+    values = original_values(schema.attributes, whole, made.codes, "real", book)
+    expected = page(
+        made.run,
+        dict(enumerate(made.codes)),
+        beside=compared(made.run, schema.attributes, values, book),
+    )
+    assert (tmp_path / "with.html").read_text(encoding="utf-8") == expected
     with pytest.raises(TableError, match="name their column"):
         write_report(made.folder, tmp_path / "with.html", real=tables)
 
@@ -404,7 +412,7 @@ def test_more_edges_than_a_graph_has_room_for_are_a_map(made, plain, monkeypatch
     read = Reader(page(made.run))
     assert "Attributes in a circle" not in read.text
     assert "A square stands for two attributes that the model keeps together" in read.text
-    assert "White pairs are not kept together" in read.text
+    assert "Pairs without a shade are not kept together" in read.text
     assert set(read.tags) <= TAGS
     drawn = figures.map_of_edges(content(made.run).edges, content(made.run).dependence)
     assert np.count_nonzero(np.tril(drawn)) == edges
@@ -428,9 +436,10 @@ def test_every_square_of_a_map_is_explained(made):
     for truth in (None, {a: made.codes[a] for a in (0, 1, 2)}):
         html = page(made.run, truth)
         maps = re.findall(r'<figcaption>[^<]*<span class="soft">(.*?)</svg>', html, re.DOTALL)
+        maps = [one for one in maps if 'class="map"' in one]
         assert len(maps) == (3 if truth is None else 5)
         for one in maps:
-            assert ("stroke: #c9c9c9" in one) == ("Grey: " in one)
+            assert ("stroke: var(--none)" in one) == ("Grey: " in one)
         assert ("the real tables given do not have both attributes" in html) == (truth is not None)
     # Every pair is drawn once, whatever is known of it.
     matrix = np.random.default_rng(1).random((20, 20))

@@ -7,11 +7,21 @@ from builders import schema_of
 from planning import plan_with
 from scipy.stats import norm
 
-from vertimrf.named_model import Trust
+from vertimrf.model.trust import MEASURED, UNKNOWN
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
-from vertimrf.report.words import guarantee, in_words, odds, one_in, rests_on, steps, useful_for
+from vertimrf.report.words import (
+    MAX_LINKS,
+    errors_in_words,
+    guarantee,
+    in_words,
+    links,
+    odds,
+    one_in,
+    rests_on,
+    steps,
+)
 
 TWO = schema_of(left=(3, 4, 2, 5, 2), right=(2, 3, 4))
 SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
@@ -146,20 +156,21 @@ def test_small_probabilities_as_people_say_them():
     assert one_in(0.4) == "1 in 2"
 
 
-def test_what_a_model_is_useful_for_is_told_with_its_errors():
-    def known(*wrong):
-        return [Trust(("x",), "unknown" if share is None else "measured", share) for share in wrong]
+def test_errors_stand_as_predicted_and_in_truth():
+    predicted = {"three": 0.132, "column": 0.004, "correlation": 0.0612, "mean": 0.1}
+    assert errors_in_words(predicted, {"three": 0.2, "within": 0.031}) == [
+        ("single columns", "0.4 %", "–"),
+        ("pairs of columns at one party", "–", "3.1 %"),
+        ("three columns together", "13 %", "20 %"),
+        ("correlations across parties, typical error", "± 0.061", "–"),
+    ]
 
-    said = useful_for(
-        {
-            "single columns": known(0.002, 0.004),
-            "pairs at one party": known(0.04, 0.06),
-            "pairs across parties": known(0.1, None),
-            "three columns together": known(0.3),
-            "others": known(None, None),
-        }
+
+def test_pairs_across_parties_are_named_by_what_is_known():
+    pairs = {UNKNOWN: ["a × b"], MEASURED: [f"{i} × c" for i in range(MAX_LINKS + 2)]}
+    known, unknown = links(pairs)
+    assert known.startswith(
+        "32 of 33 are known: their measured dependence is more than the noise: 0 × c, "
     )
-    assert said == (
-        "Useful for single columns (0.3 % of the records in wrong bins) and pairs at one party (5 %); "
-        "rough for pairs across parties (10 %); not for three columns together (30 %); unknown for others."
-    )
+    assert known.endswith(", 29 × c, and 2 more.")
+    assert unknown == "1 of 33 are not known: do not read their relation from the result: a × b."

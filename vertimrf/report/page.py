@@ -313,7 +313,10 @@ def _maps(content: Content, measured: bool) -> list[tuple[str, str, Floats, floa
     pairs = content.dependence
     if len(pairs.model) < 2:
         return []
-    scale, apart = "Darker is more dependent.", "Darker is farther, in shares of records"
+    scale, apart = (
+        "A stronger shade is more dependent.",
+        "A stronger shade is farther, in shares of records",
+    )
     dependence = [
         ("Dependence in the model", f"{scale} What the synthetic rows show.", pairs.model)
     ]

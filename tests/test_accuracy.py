@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from pages import Figures, contradictions
 from planning import plan_with
 
 from vertimrf.demo.run import run_demo
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.verdict import in_percent
 from vertimrf.tables.sources import read_standing
 from vertimrf.trial import open_tables, run_protocol
 
@@ -78,3 +80,15 @@ def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
     assert any("without sketches" in line for line in lines)
     assert figures["rows"] == pytest.approx(282_830, abs=6 * 50)
     assert np.isfinite(figures["demo_seconds"])
+    # The page says each figure once, and those of the file.
+    html = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert contradictions(html) == []
+    page = Figures(html)
+    assert max(page.scales) <= 100
+    for subject, marginals in (
+        ("three columns together", "3-way, all"),
+        ("pairs of columns across parties", "2-way, spanning two or more parties"),
+    ):
+        known = {in_percent(figures["tvd"][marginals]["protocol"])}
+        assert page.told[subject, "truth"] == known
+    assert page.told["single columns", "predicted"] == {in_percent(figures["predicted"]["column"])}

@@ -10,21 +10,24 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn.ensemble  # noqa: F401  (so that the limit below finds its threads)
 from builders import decode
 from commands import good, refused
 from msgspec import structs
+from pages import Figures, contradictions
 from threadpoolctl import threadpool_limits
 
 import vertimrf
+from vertimrf.distances import tvd
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.original_values import original_values
 from vertimrf.plan.options import PlanOptions
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
-from vertimrf.report.page import compared, page, write_report
+from vertimrf.report.page import compared, page, percent, write_report
 from vertimrf.report.run import Run
 from vertimrf.tables.arrow import write_table
 from vertimrf.utility.figures import utility
@@ -466,3 +469,60 @@ def test_a_model_alone_shows_what_was_measured_of_pairs(made):
     html = page(Run.open(made.folder / "run.model"))
     assert "Dependence in the estimates" in html
     assert f"{len(made.run.model.evidence.places)} pairs of attributes were measured" in html
+
+
+def test_one_quantity_has_one_figure(made, plain):
+    assert contradictions(plain) == []
+    rows = Figures(plain).told
+    said = re.search(r"three columns together are predicted to be wrong for (.*?) of", plain)[1]
+    assert rows["three columns together", "predicted"] == {said}
+    # The check would tell: a sentence, and a row, with another figure.
+    for more in (
+        "<p>Rough for three columns together (99 %).</p>",
+        "<table><tr><th>error of</th><th>predicted</th></tr>"
+        "<tr><th>single columns</th><td>98 %</td></tr></table>",
+    ):
+        assert len(contradictions(plain.replace("</main>", more + "</main>"))) == 1
+
+
+def test_values_stand_beside_what_was_released_and_beside_the_truth(made, plain):
+    schema = made.run.model.schema
+    (place,) = made.run.model.shapes
+    fine = content(made.run).fine[place]
+    name = shown(schema.names[place], 60)
+    told = Figures(plain).told
+    assert len(fine.common) == 3
+    for cell in fine.common:
+        value = f"{name} = {fine.attribute.code_text(cell)}"
+        assert told[value, "released"] == {percent(fine.released[0].shares[cell])}
+        assert told[value, "synthetic"] == {percent(fine.model[cell])}
+    # Noise moves cumulated shares by more than twice its expectation in fewer than 3 % of columns, and this one is
+    # the same for every noise of the plan's: the bound is that of all noises to 1e-5.
+    assert fine.released[0].distance < 5 * fine.released[0].noise
+    truth = dict(enumerate(made.codes))
+    table = decode(made.codes, schema.attributes, np.random.default_rng(0))
+    book = {}
+    values = original_values(schema.attributes, table, made.codes, "real", book)
+    beside = compared(made.run, schema.attributes, values, book)
+    html = page(made.run, truth, beside=beside)
+    assert contradictions(html) == []
+    told, column = Figures(html).told, beside.figures["columns"][schema.names[place]]
+    common = [(one["value"], one["real"], one["synthetic"]) for one in column["commonest"]]
+    numbers = values[schema.names[place]]
+    for value, real, rows in common:
+        assert real == np.mean(numbers == value)
+        assert told[f"{name} = {value:g}", "truth"] == {percent(real)}
+        assert told[f"{name} = {value:g}", "the rows"] == {percent(rows)}
+    assert told[f"{name} = {common[0][0]:g}", "KS"] == {percent(column["ks"])}
+    # The truth by finer cell is that of the bins of which they are parts.
+    drawn = content(made.run, truth, None, beside)
+    codes = schema.attributes[place]
+    whole = np.bincount(
+        codes.encoder("x")(pa.chunked_array([pa.array(fine.attribute.ends()[0])])),
+        weights=drawn.fine[place].truth,
+    )
+    real = np.bincount(made.codes[place], minlength=codes.size)[: codes.present]
+    assert whole == pytest.approx(real / real.sum())
+    # Distances to the truth are of as many rows of the model.
+    rows = beside.rows
+    assert drawn.apart["three"] == tvd(made.codes[:-1], rows[:-1], schema.sizes[:-1], (3,))[3]

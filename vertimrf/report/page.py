@@ -283,11 +283,16 @@ def _across(run: Run) -> dict[str, list[str]]:
     if evidence is None:
         return out
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    lost = set(evidence.dropped)
-    for pair in itertools.combinations(varying, 2):
+    lost, places = set(evidence.dropped), evidence.places
+    # The most dependent first.
+    order = sorted(
+        itertools.combinations(varying, 2),
+        key=lambda pair: -evidence.dependence[places[pair]] if pair in places else 0.0,
+    )
+    for pair in order:
         if schema.at_one_party(pair):
             continue
-        place, what = evidence.places.get(pair), evidence.kind(pair)
+        place, what = places.get(pair), evidence.kind(pair)
         if place is not None:
             hidden = evidence.dependence[place] <= evidence.noise[place]
             what = words.LOST if pair in lost else words.HIDDEN if hidden else what

@@ -22,7 +22,7 @@ from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
 # What is known of pairs across parties, and how many of a kind are named.
-LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 30
+LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 20
 LINKS = {
     MEASURED: "are known: their measured dependence is more than the noise",
     HIDDEN: "have less dependence than the noise of its measurement: whether they have any is not known",

@@ -116,7 +116,7 @@ def test_kernels_run_in_a_process_forked_after_a_parallel_loop_of_numba(layer):
 
 def test_kernels_run_uncached_when_asked():
     code = "import vertimrf.kernels.prf as p; print(type(p.fill_words._cache).__name__)"
-    for value, expected in (("0", "NullCache"), ("1", "FunctionCache")):
+    for value, expected in (("0", "NullCache"), ("1", "KernelCache")):
         environment = {**os.environ, "VERTIMRF_JIT_CACHE": value}
         run = subprocess.run(
             [sys.executable, "-c", code],

@@ -3653,6 +3653,14 @@ NAMED = (
         promise="because their budget is spent",
     ),
     Mutation(
+        "a callee that changed in another file is not noticed",
+        "kernels/cache.py",
+        'Path(__file__).parent.glob("*.py")',
+        'Path(__file__).parent.glob("cache.py")',
+        "kernels/test_kernels_package.py::test_kernels_are_kept_outside_the_package_and_by_the_content_of_all_sources",
+        promise="each content of all kernels' sources",
+    ),
+    Mutation(
         "a sample of ids has those that stand first in the table",
         "party/alignment.py",
         'order = np.argsort(least, kind="stable")[:SAMPLED]',

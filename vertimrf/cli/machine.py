@@ -41,7 +41,8 @@ def bench(
 @main.command()
 def warmup() -> None:
     """Compile all kernels now, once per machine or image, so that no run waits for them."""
-    from ..kernels.warm import cache_folder, compile_missing, missing, not_kept
+    from ..kernels.cache import folder
+    from ..kernels.warm import compile_missing, missing, not_kept
 
     if obstacle := not_kept():
         raise KernelError(obstacle)
@@ -51,10 +52,10 @@ def warmup() -> None:
     compile_missing(jobs, progress.advance)
     if lacking := missing():
         raise KernelError(
-            f"{cache_folder()} does not take compiled kernels ({lacking[0].name}); see whether its disk is full."
+            f"{folder()} does not take compiled kernels ({lacking[0].name}); see whether its disk is full."
         )
     already = "are compiled" if jobs else "were compiled already"
-    click.echo(f"Kernels {already}; they are kept in {cache_folder()}.")
+    click.echo(f"Kernels {already}; they are kept in {folder()}.")
 
 
 @main.command()

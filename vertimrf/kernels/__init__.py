@@ -1,4 +1,4 @@
-"""Compiled kernels: functions of plain arrays without state. They import NumPy and Numba only.
+"""Compiled kernels: functions of plain arrays without state. They import NumPy, Numba and platformdirs only.
 
 Kernels compile on first use and are cached on disk. :func:`warmup` compiles them beforehand.
 """

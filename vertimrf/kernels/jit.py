@@ -16,10 +16,9 @@ Kernels with fastmath that other kernels call are inlined. A callee that is not 
 own and once more with its caller, and the process that compiled both runs another one than later
 processes do, with other rounding.
 
-NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels
-are loaded from it (``read_only.py``). If no cache location is writable and there is no such folder,
-kernels run uncached. VERTIMRF_JIT_CACHE=0 turns the cache off. No kernel runs on Numba's threading
-layer, which belongs to the embedding program, so kernels also run in forked processes.
+``cache.py`` says where compiled kernels are kept. VERTIMRF_JIT_CACHE=0 turns the cache off. No kernel
+runs on Numba's threading layer, which belongs to the embedding program, so kernels also run in
+forked processes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 
-from .read_only import ReadOnlyCache, read_only_folder
+from .cache import KernelCache, is_off, is_there
 
 T = TypeVar("T")
 
@@ -53,17 +52,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda f: kernel(f, **options)
     if numba.config.DISABLE_JIT:  # Python's arithmetic warns where compiled code wraps around.
         return np.errstate(all="ignore")(function)
-    options = {"nogil": True, "error_model": "numpy", **options}
-    if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
-        return numba.njit(**options)(function)
-    if read_only_folder():
-        dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = ReadOnlyCache(function)
-        return dispatcher
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # "cannot cache function": no candidate location is writable
-        return numba.njit(**options)(function)
+    dispatcher = numba.njit(**{"nogil": True, "error_model": "numpy", **options})(function)
+    if not is_off() and is_there():
+        dispatcher._cache = KernelCache(function)
+    return dispatcher
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:

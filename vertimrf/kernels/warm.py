@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from numba import boolean, float32, float64, int16, int32, int64, uint8, uint16, uint32, uint64
@@ -41,7 +40,7 @@ from . import (
     sample,
     splits,
 )
-from .read_only import ReadOnlyCache, read_only_folder
+from .cache import folder, is_off, is_there, is_writable
 
 PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
@@ -174,21 +173,21 @@ def warmup(jobs: Iterable[Job] = JOBS) -> None:
 def missing(wanted: Collection[str] | None = None) -> list[Job]:
     """Jobs of some roles and encoders that are not in the cache; None means all roles or encoders.
 
-    None are missing if there is no cache to fill. A cache of another Numba version or processor
-    counts as filled, and is updated on first use.
+    None are missing if there is no cache to fill. A cache of another processor counts as filled, and
+    is updated on first use.
     """
-    return [job for job in _needed(wanted) if not all(_cached(k) for k, _ in job.kernels)]
+    if config.DISABLE_JIT or is_off() or not is_writable():
+        return []
+    return _lacking(wanted)
 
 
-def cache_folder() -> Path | None:
-    """The folder that keeps compiled kernels, or None if none does."""
-    kernel, _ = JOBS[0].kernels[0]
-    # With NUMBA_DISABLE_JIT, kernels are plain functions.
-    cache = getattr(kernel, "_cache", None)
-    folder = (
-        cache.folder if isinstance(cache, ReadOnlyCache) else getattr(cache, "cache_path", None)
-    )
-    return None if folder is None else Path(folder)
+def _lacking(wanted: Collection[str] | None) -> list[Job]:
+    return [
+        job
+        for job in JOBS
+        if wanted is None or any(need in job.wanted for need in wanted)
+        if not all(kernel._cache.index.exists() for kernel, _ in job.kernels)
+    ]
 
 
 def not_kept(wanted: Collection[str] | None = None) -> str:
@@ -202,26 +201,21 @@ def not_kept(wanted: Collection[str] | None = None) -> str:
     """
     if config.DISABLE_JIT:
         return "Kernels are not compiled, because NUMBA_DISABLE_JIT is set; unset it."
-    if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
+    if is_off():
         return "Compiled kernels are not kept, because VERTIMRF_JIT_CACHE is 0; unset it."
-    folder = cache_folder()
-    if folder is None:
+    if is_writable():
+        return ""
+    if not is_there():
         return (
-            "Compiled kernels cannot be kept: neither the package's folder nor the user's cache folder can be written to; "
+            f"Compiled kernels cannot be kept: {folder()} cannot be written to; "
             "set NUMBA_CACHE_DIR to a folder that can."
         )
-    if read_only_folder():
-        kernels = [kernel for job in _needed(wanted) for kernel, _ in job.kernels]
-        if not all(_indices(kernel, folder) for kernel in kernels):
-            return (
-                f"{folder} does not have all compiled kernels and cannot be written to; run `vertimrf warmup` where it can, "
-                "or set NUMBA_CACHE_DIR to another folder."
-            )
+    if _lacking(wanted):
+        return (
+            f"{folder()} does not have all compiled kernels and cannot be written to; run `vertimrf warmup` where it can, "
+            "or set NUMBA_CACHE_DIR to another folder."
+        )
     return ""
-
-
-def _needed(wanted: Collection[str] | None) -> list[Job]:
-    return [job for job in JOBS if wanted is None or any(need in job.wanted for need in wanted)]
 
 
 def compile_missing(
@@ -253,27 +247,3 @@ def compile_missing(
 
 def _compile(number: int) -> None:
     warmup([JOBS[number]])
-    # Numba compares the content of the source. If only its time changed, the cache is valid and is
-    # marked as new.
-    for function, _ in JOBS[number].kernels:
-        folder = function.stats.cache_path
-        for index in () if folder is None else _indices(function, folder):
-            with contextlib.suppress(OSError):
-                index.touch()
-
-
-def _indices(function: Any, folder: str | Path) -> list[Path]:
-    """A kernel's index files in the cache's folder."""
-    code = function.py_func.__code__
-    name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi"
-    return list(Path(folder).glob(name))
-
-
-def _cached(function: Any) -> bool:
-    """Whether the cache has a current index of the kernel, or there is no cache to fill."""
-    folder = function.stats.cache_path if hasattr(function, "stats") else None
-    if folder is None:
-        return True
-    source = Path(function.py_func.__code__.co_filename)
-    indices = _indices(function, folder)
-    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)

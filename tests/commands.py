@@ -40,7 +40,7 @@ def refused(*words):
 ROLES = {
     "accept": "{0}/hospital.run {2}",
     "align": "{0}/hospital.run --out {1}.ids",
-    "bench": "--rows 1000 --attributes 2 --values 2 --keys 64",
+    "bench": "--rows 1000 --encoder published --threads 1",
     "check": "{0}/hospital.csv --schema {0}/schema.toml --name hospital --id id",
     "demo": "--folder {1}.demo",
     "evaluate": "--real {0}/hospital.csv --synthetic {0}/made.csv --id id --schema {0}/one.toml --marginals 2",

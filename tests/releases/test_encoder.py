@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import ALPHA, cdf, chi_square, crossed
 
-from vertimrf.bench import run_bench
 from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.parameters import CountSketches
@@ -440,31 +439,6 @@ def test_damaged_states_are_refused(make):
             encoder.merge_state(bad)
     with pytest.raises(MessageError, match="damaged"):
         encoder.merge_state(state[:-1] + b"\xff")
-
-
-# --- the benchmark of the command line ---
-
-
-def test_bench_reports_every_figure():
-    figures = run_bench(rows=500, attributes=3, values=2, keys=50, num_threads=1)
-    assert {key: figures[key] for key in ("rows", "attributes", "values", "keys", "threads")} == {
-        "rows": 500,
-        "attributes": 3,
-        "values": 2,
-        "keys": 50,
-        "threads": 1,
-    }
-    for key in ("encode_seconds", "pairs_per_second", "count_sketch_seconds"):
-        assert figures[key] > 0
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}],
-)
-def test_bench_refuses_what_it_cannot_run(wrong):
-    with pytest.raises(PlanError):
-        run_bench(**{"rows": 10, "keys": 20, "attributes": 2, "values": 2} | wrong)
 
 
 STREAM = """

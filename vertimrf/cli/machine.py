@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..errors import KernelError, PlanError
-from ..plan.defaults import ENCODER
+from ..plan.defaults import ENCODER, ENCODERS
 from ..progress import for_terminal
 from .common import compile_kernels
 from .group import main
@@ -17,25 +17,52 @@ from .options import runs
 from .outputs import check_writable, write_json
 
 
+def _numbers(context: Any, parameter: Any, given: str | None) -> list[int]:
+    try:
+        return [int(number) for number in given.split(",")] if given else []
+    except ValueError:
+        raise click.BadParameter(f"{given!r} is no list of numbers, such as 1,2,4.") from None
+
+
 @main.command()
 @click.option("--rows", type=int, default=1_000_000, help="Records.")
-@click.option("--attributes", type=int, default=8, help="Columns, half of them at each party.")
-@click.option("--values", type=int, default=8, help="Domain size of each column.")
-@click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@click.option("--encoder", multiple=True, help="Only this encoder; may be repeated.")
+@click.option(
+    "--threads", callback=_numbers, help="Numbers of threads, such as 1,2,4. Default: 1 and all."
+)
+@click.option("--against", type=click.Choice(["datasketches"]), help="Compare with this library.")
+@click.option("--like", type=Path, help="A plan: also say what its run takes.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def bench(
-    rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None
+    rows: int,
+    encoder: tuple[str, ...],
+    threads: list[int],
+    against: str | None,
+    like: Path | None,
+    json_file: str | None,
 ) -> None:
-    """Measure the speed of sketching on this machine."""
-    from ..bench import run_bench
+    """Measure the encoders' speed on this machine, beside its own bandwidths."""
+    from ..bench import against_datasketches, in_words, run_bench
+    from ..plan.forecast import forecast
+    from ..plan.plan import Plan
 
-    check_writable(json_file)
-    figures = run_bench(rows, attributes, values, keys, threads)
-    write_json(json_file, {"kind": "benchmark"} | figures)
-    if json_file != "-":
-        for name, figure in figures.items():
-            click.echo(f"{name.replace('_', ' '):26} {figure:,.4g}")
+    check_writable(json_file, read=[str(like)] if like else [])
+    plan = None if like is None else Plan.load(like)
+    compared = {"datasketches": against_datasketches(rows)} if against else {}
+    compile_kernels("party", "server", *ENCODERS)
+    figures = run_bench(rows, encoder, threads, for_terminal())
+    write_json(json_file, {"kind": "benchmark"} | figures | compared)
+    if json_file == "-":
+        return
+    lines = in_words(figures)
+    for name, ids in compared.items():
+        lines.append(
+            f"\nSketch of a set: {ids['vertimrf']:.2g} ids/s, {name} {ids[name]:.2g} ids/s: {ids['ratio']:.1f} times as fast."
+        )
+    if plan is not None and (expected := forecast(plan)) is not None:
+        roles = *zip(plan.party_names, expected.parties, strict=True), ("server", expected.server)
+        lines += ["", *(f"{like}, {name}: {one}" for name, one in roles)]
+    click.echo("\n".join(lines))
 
 
 @main.command()

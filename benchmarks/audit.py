@@ -43,7 +43,7 @@ from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import CountSketchEvent, SketchEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_steps
 from vertimrf.releases.count_sketches.parameters import CountSketches
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys

@@ -32,7 +32,7 @@ from vertimrf.kernels.geometric import encode_rows, hazards
 from vertimrf.kernels.jit import threads
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.parameters import CountSketches
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.sketch import CEILING, Sketch

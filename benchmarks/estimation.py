@@ -33,7 +33,7 @@ from vertimrf.kernels.jit import threads
 from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import GaussianEvent, SketchEvent
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair, level_log_cdf
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder

@@ -8,7 +8,7 @@ import contextlib
 
 import numpy as np
 
-from vertimrf.party import encrypted_counts
+from vertimrf.releases.encrypted_counts import encoding as encrypted_counts
 from vertimrf.releases.encrypted_counts.packing import counters_of
 
 

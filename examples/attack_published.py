@@ -28,7 +28,7 @@ import pandas as pd
 
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import SketchEvent
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys

@@ -22,10 +22,10 @@ from .progress import SILENT, Progress
 from .releases.count_sketches.encoding import CountSketchEncoder
 from .releases.count_sketches.intersections import CountedGroup, estimate_cells
 from .releases.count_sketches.parameters import CountSketches
-from .releases.encoder import SketchEncoder
 from .releases.encrypted_counts.counts import encrypt_rows, open_sums, sum_rows
 from .releases.encrypted_counts.packing import Layout
 from .releases.encrypted_counts.paillier import PrivateKey
+from .releases.scheduled_pairs.encoding import SketchEncoder
 from .releases.scheduled_pairs.intersections import Side, estimate_pair
 from .releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from .releases.shared_keys.encoding import SharedKeyEncoder

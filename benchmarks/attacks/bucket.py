@@ -21,8 +21,8 @@ from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.releases.count_sketches.parameters import CountSketches
-from vertimrf.releases.encoder import SketchEncoder
 from vertimrf.releases.release import CONTRAST_SIGNS
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 
 from ..verdict import at_least, at_most
 from .deployment import NAMES, plan_for, signs_of, tables_for

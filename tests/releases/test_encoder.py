@@ -18,7 +18,7 @@ from oracles import ALPHA, cdf, chi_square, crossed
 from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.parameters import CountSketches
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys
@@ -230,7 +230,7 @@ def test_repeated_records_change_nothing(make):
 
 def test_columns_grouped_one_at_a_time_change_nothing(monkeypatch):
     expected = fed(paired, ALL).state()
-    monkeypatch.setattr("vertimrf.releases.encoder.GROUPED_RECORDS", N)
+    monkeypatch.setattr("vertimrf.releases.scheduled_pairs.encoding.GROUPED_RECORDS", N)
     assert fed(paired, ALL).state() == expected
 
 
@@ -446,7 +446,7 @@ import re, sys
 from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.tables.ids import record_digests
 from vertimrf.kernels import warmup

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
-from vertimrf.releases.encoder import ENCODING_VERSION, SketchEncoder
+from vertimrf.releases.encoder import ENCODING_VERSION
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys

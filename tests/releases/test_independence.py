@@ -18,7 +18,7 @@ from scipy import fft, stats
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.releases.encoder import SketchEncoder
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys

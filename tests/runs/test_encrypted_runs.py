@@ -17,9 +17,9 @@ from vertimrf.errors import MessageError, PrivacyError
 from vertimrf.files import container
 from vertimrf.files.state import STATE
 from vertimrf.keys import seal
-from vertimrf.party import encrypted_counts
 from vertimrf.party.party import Party
 from vertimrf.plan.options import PlanOptions
+from vertimrf.releases.encrypted_counts import encoding as encrypted_counts
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
@@ -158,7 +158,7 @@ def test_rows_of_another_run_or_altered_ones_are_refused(run):
     assert "of another plan or party" in said(run.server)
 
 
-# What else is wrong with ciphertexts is refused alike: tests/party/test_encrypted_counts.py.
+# What else is wrong with ciphertexts is refused alike: tests/releases/encrypted_counts/test_encrypted_counts.py.
 WRONG = [
     ("ciphertexts, and this plan has", lambda array: array[1:]),
     ("lacks its", lambda array: array.view(np.uint16)),

@@ -30,22 +30,15 @@ from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
 from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
-from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encoder import SketchEncoder
+from ..releases.encrypted_counts.encoding import Steps, noisy_count
 from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from ..releases.encrypted_counts.parameters import EncryptedCounts
-from ..releases.randomised_responses.encoding import respond
-from ..releases.randomised_responses.parameters import RandomisedResponses
-from ..releases.scheduled_pairs.parameters import ScheduledPairs
-from ..releases.shared_keys.encoding import SharedKeyEncoder
-from ..releases.shared_keys.parameters import SharedKeys
+from ..releases.release import Side
 from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source
 from ..tables.table import Table, encode_table
 from .check import check_memory
-from .encrypted_counts import Steps, noisy_count
 from .local_model import release_local_model
 from .persons import check_named
 from .records import Composite, InMemory, Records
@@ -242,7 +235,7 @@ class Party:
         """
         records = self._checked(table)
         with threads(self._options.num_threads):
-            if isinstance(self._plan.sketch, EncryptedCounts):
+            if self._plan.exchanges:
                 return self._message_of_counts(records, answers or {})
             return self._message(records, self._noise(self._digest(records)))
 
@@ -273,24 +266,13 @@ class Party:
     def _steps(self, records: Records) -> Steps:
         """The steps of encrypted counts. They need the bins, and so the local model."""
         plan, sketch = self._plan, self._plan.sketch
-        if not isinstance(sketch, EncryptedCounts):
+        if sketch is None or not sketch.exchanges:
             raise PlanError(
                 f"The plan's encoder is {plan.encoder}: only encrypted counts are exchanged between parties."
             )
         with threads(self._options.num_threads):
             local = self._local_once(records)
-        published = [plan.groups[g] for g in plan.groups_of(self._index)]
-        digests, values = records.with_blanks(self._composites(published, local.bins))
-        return Steps(
-            plan,
-            sketch,
-            self._index,
-            self._secret,
-            digests,
-            values,
-            self._counting_key,
-            self._options.progress,
-        )
+        return sketch.steps(self._side(records, local, self._noise(self._digest(records))))
 
     @kept
     def _local_once(self, records: Records) -> LocalRelease:
@@ -303,7 +285,7 @@ class Party:
         digest = self._digest(records)
         count = None
         if self._index == 0:
-            count = noisy_count(plan, self._secret, len(steps.digests))
+            count = noisy_count(plan, self._derived, len(steps.digests))
         named = {plan.party_names.index(name): data for name, data in answers.items()}
         with self._clock("LocEnc"):
             tables = steps.tables(named, functools.partial(self._noise, digest, "counts"))
@@ -503,42 +485,29 @@ class Party:
         self, records: Records, local: LocalRelease, noise: KeyedNoise
     ) -> tuple[Bytes, ...]:
         """LocEnc: the tables of this party's groups."""
-        plan, sketch, groups = self._plan, self._plan.sketch, self._plan.groups_of(self._index)
-        if sketch is None or not groups:
+        plan, groups = self._plan, self._plan.groups_of(self._index)
+        if plan.sketch is None or not groups:
             return ()
-        key = derive(self._secret, plan.digest(), purpose="sketches")
-        published = [plan.groups[g] for g in groups]
+        return plan.sketch.encode(self._side(records, local, noise))
+
+    def _side(self, records: Records, local: LocalRelease, noise: KeyedNoise) -> Side:
+        """What the encoder of this party's groups is given."""
+        plan, progress = self._plan, self._options.progress
+        published = [plan.groups[g] for g in plan.groups_of(self._index)]
         composites = self._composites(published, local.bins)
-        make: Callable[[], SketchEncoder | SharedKeyEncoder]
-        match sketch:
-            case CountSketches():
-                counter = records.encoded(
-                    functools.partial(CountSketchEncoder, sketch, groups, key),
-                    composites,
-                    self._options.progress,
-                )
-                return counter.result(
-                    released_sizes(published, local.bins, local.one_way),
-                    noise.stream(counter.digest()),
-                )
-            case RandomisedResponses():
-                digests, codes = records.gathered(composites)
-                # Sorted by digest, so that the responses do not depend on the order of rows.
-                order = np.argsort(digests, kind="stable")
-                digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
-                exact = hashlib.blake2b(
-                    digests.tobytes() + codes.tobytes(), digest_size=32
-                ).digest()
-                return respond(sketch, groups, digests, codes, key, noise.stream(exact))
-            case SharedKeys():
-                make = functools.partial(SharedKeyEncoder, sketch, groups, key)
-            case ScheduledPairs():
-                if not sketch.shapes(groups):
-                    return ()
-                make = functools.partial(SketchEncoder, sketch, groups, key)
-            case _:
-                raise PlanError(
-                    f"This version cannot encode {sketch.encoder!r}; use the one that made the plan."
-                )
-        encoder = records.encoded(make, composites, self._options.progress)
-        return encoder.result(noise.stream(encoder.digest()))
+        return Side(
+            plan,
+            self._index,
+            derive(self._secret, plan.digest(), purpose="sketches"),
+            self._derived,
+            lambda make: records.encoded(make, composites, progress),
+            functools.partial(records.gathered, composites),
+            functools.partial(records.with_blanks, composites),
+            lambda: released_sizes(published, local.bins, local.one_way),
+            noise,
+            progress,
+            self._counting_key,
+        )
+
+    def _derived(self, purpose: str) -> bytes:
+        return derive(self._secret, self._plan.digest(), purpose=purpose)

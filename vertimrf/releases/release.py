@@ -7,20 +7,66 @@ and why it may not be private.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..arrays import Bytes, Codes, Floats, Int32s, Words
 from ..errors import PlanError
 from ..files.bits import packed_size
 from ..plan.defaults import MESSAGE_BYTES
 from ..privacy.events import Event
 from ..privacy.ledger import Kind, LedgerEntry, Part
 
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
+    from ..privacy.noise import KeyedNoise
+    from ..progress import Progress
+    from .encrypted_counts.encoding import Steps
+    from .encrypted_counts.paillier import PrivateKey
+
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
 MAX_VALUES = 1 << 16
 # Signs of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What a party lends to the encoder of its groups.
+
+    Attributes:
+        plan: the agreed plan.
+        party: position of the party.
+        key: key material for its encoder, the same at all parties [32 bytes].
+        derive: gives such material for another purpose.
+        encoded: takes all records into the encoder that a function makes, and returns it.
+        gathered: digests of the records [shape=(n,), uint64], and their values
+            [shape=(groups, n), uint16].
+        with_blanks: the same of all ids, with the value -1 where a record does not fit [int32].
+        sizes: by group, released counts of its values [shape=(values,), float64].
+        noise: noise of its message.
+        progress: receives what is done.
+        private: its key of encrypted counts.
+    """
+
+    plan: Plan
+    party: int
+    key: bytes
+    derive: Callable[[str], bytes]
+    encoded: Callable[[Callable[[], Any]], Any]
+    gathered: Callable[[], tuple[Words, Codes]]
+    with_blanks: Callable[[], tuple[Words, Int32s]]
+    sizes: Callable[[], Sequence[Floats]]
+    noise: KeyedNoise
+    progress: Progress
+    private: PrivateKey | None = None
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The party's groups, by the plan's numbers."""
+        return self.plan.groups_of(self.party)
 
 
 class CrossPartyRelease(ABC):
@@ -199,6 +245,14 @@ class CrossPartyRelease(ABC):
             parties: by party, its groups by the plan's numbers.
         """
         return []
+
+    def encode(self, side: Side) -> tuple[Bytes, ...]:
+        """LocEnc: the tables of a party's groups, as :meth:`shapes` and :meth:`highest` say."""
+        raise NotImplementedError
+
+    def steps(self, side: Side) -> Steps:
+        """A party's steps before its message, where :attr:`exchanges` says that there are some."""
+        raise NotImplementedError
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -384,7 +384,7 @@ class PartyRun(Run):
 
     def _check(self, file: Between, data: bytes) -> None:
         """Check a file of another party with its ciphertexts."""
-        from ..party.encrypted_counts import opened
+        from ..releases.encrypted_counts.encoding import opened
 
         plan, key = self._agreed, self._counting_key()
         contents = file.open(plan, self._folder.key, data)

@@ -12,6 +12,7 @@ server can compute it and steps need not be sent.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ from ...kernels.count_sketch import (
 )
 from ...progress import Progress
 from ..encoder import Encoder
+from ..release import Side
 from .parameters import CountSketches
 
 # Version of the hash and of the layout of the codes. The tests' golden fingerprint belongs to it.
@@ -234,3 +236,10 @@ class CountSketchEncoder(Encoder):
                 f"A count sketch's counters hold up to {most:,} records, not {together:,}; use scheduled pairs."
             )
         self._counts[0] = together
+
+
+def encode(sketch: CountSketches, side: Side) -> tuple[Bytes, ...]:
+    """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
+    counter = side.encoded(functools.partial(CountSketchEncoder, sketch, side.groups, side.key))
+    out: tuple[Bytes, ...] = counter.result(side.sizes(), side.noise.stream(counter.digest()))
+    return out

@@ -7,6 +7,7 @@ count pairs of responses. The number of rows is therefore public, and the guaran
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ...arrays import Bytes, Codes, Floats, Words
 from ...kernels.prf import fill_words, tail
+from ..release import Side
 from .parameters import RandomisedResponses
 
 
@@ -120,3 +122,13 @@ def _second_moments(plan: RandomisedResponses, size: int) -> tuple[float, float]
     kept, other = _probabilities(plan, size)
     on, off = (1 - other) / (kept - other), -other / (kept - other)
     return on**2 * kept + off**2 * (1 - kept), on**2 * other + off**2 * (1 - other)
+
+
+def encode(sketch: RandomisedResponses, side: Side) -> tuple[Bytes, ...]:
+    """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
+    digests, codes = side.gathered()
+    # Sorted by digest, so that the responses do not depend on the order of rows.
+    order = np.argsort(digests, kind="stable")
+    digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
+    exact = hashlib.blake2b(digests.tobytes() + codes.tobytes(), digest_size=32).digest()
+    return respond(sketch, side.groups, digests, codes, side.key, side.noise.stream(exact))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from ...arrays import Bytes
 from ...errors import PlanError
 from ...files.convert import Number
 from ...privacy.events import Event, GRREvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, check_sizes
+from ..release import CrossPartyRelease, Side, check_sizes
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,12 @@ class RandomisedResponses(CrossPartyRelease):
     def highest(self, groups: Sequence[int]) -> list[int]:
         """See :class:`CrossPartyRelease`."""
         return [self.sizes[group] - 1 for group in groups]
+
+    def encode(self, side: Side) -> tuple[Bytes, ...]:
+        """See :class:`CrossPartyRelease`."""
+        from .encoding import encode
+
+        return encode(self, side)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

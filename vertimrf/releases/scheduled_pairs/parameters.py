@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ...arrays import Bytes
 from ...errors import PlanError
 from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
+from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
 
 # Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
 # of its own, so that this number is part of the hash.
@@ -119,6 +120,12 @@ class ScheduledPairs(CrossPartyRelease):
         return sum(
             CELL_KEY * sizes[pair.left] * sizes[pair.right] * pair.keys for pair in self.pairs
         )
+
+    def encode(self, side: Side) -> tuple[Bytes, ...]:
+        """See :class:`CrossPartyRelease`."""
+        from .encoding import encode
+
+        return encode(self, side)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -6,6 +6,7 @@ exact value.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numba
@@ -16,6 +17,7 @@ from ...errors import PlanError
 from ...kernels.geometric import count_values, encode_shared
 from ...progress import Progress
 from ..encoder import LevelEncoder, cut_blocks, guess_stops
+from ..release import Side
 from .parameters import SharedKeys
 
 
@@ -77,3 +79,10 @@ class SharedKeyEncoder(LevelEncoder):
         axis = (self._start, self._per_length)
         encode_shared(*self._key, digests, codes, first_row, stops, block, *axis, tables)
         np.max(tables, axis=0, out=rows)
+
+
+def encode(sketch: SharedKeys, side: Side) -> tuple[Bytes, ...]:
+    """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
+    encoder = side.encoded(functools.partial(SharedKeyEncoder, sketch, side.groups, side.key))
+    out: tuple[Bytes, ...] = encoder.result(side.noise.stream(encoder.digest()))
+    return out

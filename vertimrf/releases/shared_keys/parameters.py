@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...arrays import Bytes
 from ...privacy.accountant import epsilon as composed_epsilon
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
+from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
 from .published_claim import claimed_phantoms
 
 
@@ -67,6 +68,12 @@ class SharedKeys(CrossPartyRelease):
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; one table for each attribute."""
         return [(self.sizes[group], self.keys) for group in groups]
+
+    def encode(self, side: Side) -> tuple[Bytes, ...]:
+        """See :class:`CrossPartyRelease`."""
+        from .encoding import encode
+
+        return encode(self, side)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -17,24 +17,25 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Bytes, Int32s, Integers, Words
-from ..errors import MessageError
-from ..files import container
-from ..plan.plan import Plan
-from ..privacy.noise import KeyedNoise
-from ..progress import SILENT, Progress
-from ..releases.encrypted_counts.counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
-from ..releases.encrypted_counts.packing import Layout
-from ..releases.encrypted_counts.paillier import PrivateKey, PublicKey
-from ..releases.encrypted_counts.parameters import EncryptedCounts
-from ..releases.encrypted_counts.positions import place, population_digest
-from .secret import Secret, derive
+from ...arrays import Bytes, Int32s, Integers, Words
+from ...errors import MessageError
+from ...files import container
+from ...plan.plan import Plan
+from ...privacy.noise import KeyedNoise
+from ...progress import SILENT, Progress
+from ..release import Side
+from .counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
+from .packing import Layout
+from .paillier import PrivateKey, PublicKey
+from .parameters import EncryptedCounts
+from .positions import place, population_digest
 
 ROWS, ANSWERS = "encrypted rows", "encrypted answers"
 Tables = tuple[Integers, ...]
+Derive = Callable[[str], bytes]
 
 
-def noisy_count(plan: Plan, secret: Secret, records: int) -> int:
+def noisy_count(plan: Plan, derive: Derive, records: int) -> int:
     """The noisy record count, which is the same at all parties with the same ids.
 
     It decides the share of the records that take part, and the first party releases it. Its noise
@@ -42,10 +43,10 @@ def noisy_count(plan: Plan, secret: Secret, records: int) -> int:
 
     Args:
         plan: the agreed plan.
-        secret: the parties' secret.
+        derive: gives key material of the parties' secret for a purpose.
         records: number of ids.
     """
-    noise = KeyedNoise(derive(secret, plan.digest(), purpose="noise of the record count"))
+    noise = KeyedNoise(derive("noise of the record count"))
     return int(noise.gaussian(np.array([records], np.int64), plan.count_sigma)[0])
 
 
@@ -57,7 +58,7 @@ class Steps:
         plan: the agreed plan.
         sketch: its encrypted counts.
         party: position of the party.
-        secret: the parties' secret.
+        derive: gives key material of the parties' secret for a purpose.
         digests: keyed digests of all its ids, also of records that do not fit [shape=(n,), uint64].
         values: values of its groups; -1 for a record that does not fit [shape=(groups, n), int32].
         private: its private key of the encryption.
@@ -67,7 +68,7 @@ class Steps:
     plan: Plan
     sketch: EncryptedCounts
     party: int
-    secret: Secret
+    derive: Derive
     digests: Words
     values: Int32s
     private: PrivateKey | None = None
@@ -79,7 +80,7 @@ class Steps:
 
         Which records take part depends on keyed digests of ids and on the noisy count alone.
         """
-        count = noisy_count(self.plan, self.secret, len(self.digests))
+        count = noisy_count(self.plan, self.derive, len(self.digests))
         share = self.sketch.sampled(count, self.plan.count_sigma)
         chosen = np.ones(len(self.digests), bool)
         if share < 1:
@@ -89,8 +90,7 @@ class Steps:
     @cached_property
     def people(self) -> str:
         """Keyed digest of all ids, in hexadecimal digits."""
-        key = derive(self.secret, self.plan.digest(), purpose="people of all parties")
-        return population_digest(key, self.digests).hex()
+        return population_digest(self.derive("people of all parties"), self.digests).hex()
 
     def rows(self) -> bytes:
         """Step 1: the encrypted rows and the public key, for every later party."""
@@ -206,6 +206,19 @@ class Steps:
                 "encrypted counts need: compare how ids are written (`vertimrf align`), or plan with count sketches."
             )
         return public, ciphertexts
+
+
+def steps(sketch: EncryptedCounts, side: Side) -> Steps:
+    """A party's steps (:meth:`.CrossPartyRelease.steps`)."""
+    return Steps(
+        side.plan,
+        sketch,
+        side.party,
+        side.derive,
+        *side.with_blanks(),
+        side.private,
+        side.progress,
+    )
 
 
 def opened(

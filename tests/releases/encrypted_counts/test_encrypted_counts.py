@@ -17,10 +17,10 @@ from vertimrf.files import container
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.party.encrypted_counts import Steps, noisy_count, opened
 from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf.party.secret import Secret, derive
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
+from vertimrf.releases.encrypted_counts.encoding import Steps, noisy_count, opened
 from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
 from vertimrf.releases.encrypted_counts.paillier import as_bytes
 from vertimrf.server.server import Server
@@ -30,6 +30,11 @@ SCHEMA = schema_of(one=(4, 2, 3), two=(5, 2), three=(3,))
 RECORDS = 300
 KNOWN = {"epsilon": 4.0, "delta": 1e-4, "encoder": "encrypted", "tau": 50}
 SECRET = Secret(bytes(range(32)))
+
+
+def key_material(plan, secret=SECRET):
+    """What a party derives from the secret for each purpose."""
+    return lambda purpose: derive(secret, plan.digest(), purpose=purpose)
 
 
 @cache
@@ -70,7 +75,7 @@ def steps_of(plan, party, table, blanks=0):
     values = np.pad(table.codes.astype(np.int32), absent, constant_values=-1)
     values[:, :blanks] = -1
     name, digests = plan.party_names[party], np.append(table.digests, table.blanks)
-    return Steps(plan, plan.sketch, party, SECRET, digests, values, key_of(name))
+    return Steps(plan, plan.sketch, party, key_material(plan), digests, values, key_of(name))
 
 
 def noiseless(exact):
@@ -108,7 +113,7 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks():
     owners, pairs = plan.group_parties, plan.counted_pairs(0)
     assert {owners[g] for g, _ in pairs} == {1, 2}
     in_order = [parties[0].values, tables[1].codes.astype(np.int32), parties[2].values]
-    share = plan.sketch.sampled(noisy_count(plan, SECRET, RECORDS), plan.count_sigma)
+    share = plan.sketch.sampled(noisy_count(plan, key_material(plan), RECORDS), plan.count_sigma)
     taken = tables[0].digests < (2**64 - 1 if share == 1 else int(share * 2**64))
     for (g, own), table in zip(pairs, opened, strict=True):
         first = plan.groups_of(owners[g])[0]
@@ -371,7 +376,7 @@ def test_a_record_beyond_the_capacity_moves_no_other_one(monkeypatch):
 
     3,000 records in 300 rows or so: were the share of the exact count, the next record in order would come in for one in ten.
     """
-    monkeypatch.setattr("vertimrf.party.encrypted_counts.noisy_count", lambda *_: 3000)
+    monkeypatch.setattr("vertimrf.releases.encrypted_counts.encoding.noisy_count", lambda *_: 3000)
     plan, codes = plan_of(), codes_of(3000)
     digests = np.random.default_rng(0).integers(0, 2**64, 3000, np.uint64)
     table = replace(dealt(SCHEMA, codes)[0], digests=digests)
@@ -440,6 +445,10 @@ def test_counts_with_fixed_noise_are_not_private():
 
 def test_the_count_is_one_for_all_parties_and_another_under_another_secret():
     plan = plan_of()
-    assert noisy_count(plan, SECRET, RECORDS) == noisy_count(plan, SECRET, RECORDS)
-    others = {noisy_count(plan, Secret(bytes([i] * 32)), RECORDS) for i in range(8)}
+    assert noisy_count(plan, key_material(plan), RECORDS) == noisy_count(
+        plan, key_material(plan), RECORDS
+    )
+    others = {
+        noisy_count(plan, key_material(plan, Secret(bytes([i] * 32))), RECORDS) for i in range(8)
+    }
     assert len(others) > 1

@@ -22,11 +22,11 @@ from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.releases.received import CommonRecords, RecordCount
 from vertimrf.runs.files import match_of, read_match
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
-from vertimrf.server.cross_party import CommonRecords, RecordCount
 from vertimrf.server.population import few_in_common
 
 NO_FINGERPRINT = "7QK2-M0XR-7QK2-M0XR-7QK2-M0XR-7QK2"

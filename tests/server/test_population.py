@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vertimrf.errors import MessageError
 from vertimrf.message import LocalMarginal
-from vertimrf.server.cross_party import CommonRecords, RecordCount
+from vertimrf.releases.received import CommonRecords, RecordCount
 from vertimrf.server.population import (
     estimate_total,
     find_overlap,

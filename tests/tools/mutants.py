@@ -2304,10 +2304,10 @@ NAMED = (
     ),
     Mutation(
         "contrasts of one bin are measurements",
-        "server/cross_party.py",
-        """out.append(_named(plan, measured, "count sketches"))
+        "releases/count_sketches/estimation.py",
+        """out.append(named(plan, measured, "count sketches"))
     return tuple(m for m in out if m.dimensions)""",
-        """out.append(_named(plan, measured, "count sketches"))
+        """out.append(named(plan, measured, "count sketches"))
     return tuple(out)""",
         "test_degenerate_messages.py",
     ),
@@ -2689,14 +2689,14 @@ NAMED = (
     ),
     Mutation(
         "estimates across parties forget that they are asked for",
-        "server/cross_party.py",
+        "releases/received.py",
         "asked = plan.workload.needs(measured.attributes) and any(",
         "asked = not plan.workload.marginals and any(",
         "plan/test_workload.py",
     ),
     Mutation(
         "shares that are asked for across parties are followed as closely as means",
-        "server/cross_party.py",
+        "releases/received.py",
         "plan.schema.attributes[a].ordered and plan.schema.sizes[a] > 2 for",
         "True for",
         "plan/test_workload.py",

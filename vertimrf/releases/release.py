@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..progress import Progress
     from .encrypted_counts.encoding import Steps
     from .encrypted_counts.paillier import PrivateKey
+    from .received import CrossParty, Received
 
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
@@ -249,6 +250,14 @@ class CrossPartyRelease(ABC):
     def encode(self, side: Side) -> tuple[Bytes, ...]:
         """LocEnc: the tables of a party's groups, as :meth:`shapes` and :meth:`highest` say."""
         raise NotImplementedError
+
+    @abstractmethod
+    def estimate(self, received: Received) -> CrossParty:
+        """CarEst: estimate cross-party marginals with standard errors.
+
+        Raises:
+            MessageError: messages that do not fit together.
+        """
 
     def steps(self, side: Side) -> Steps:
         """A party's steps before its message, where :attr:`exchanges` says that there are some."""

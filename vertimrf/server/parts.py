@@ -25,7 +25,7 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, padded
 from ..model.sample import expected_records, sample
 from ..plan.schema import Schema
-from .cross_party import one_axis
+from ..releases.received import one_axis
 from .population import Overlap, proportional
 
 # Rounds of raking; the remaining error is far below the noise.

@@ -23,7 +23,7 @@ from ..errors import MessageError, UnmatchedError
 from ..message import Message, average, record_figures
 from ..plan.defaults import INNER
 from ..plan.plan import Plan
-from .cross_party import CommonRecords, RecordCount
+from ..releases.received import CommonRecords, RecordCount
 
 # Differences within this many standard errors count as none; a false difference then occurs once in
 # a million runs.

@@ -46,7 +46,8 @@ from ..plan.schema import Schema
 from ..plan.verdict import stated
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from .cross_party import RecordCount, cross_party_marginals
+from ..releases.received import RecordCount
+from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
 from .parts import PartModel, Parts, of_common_people, sample_parts

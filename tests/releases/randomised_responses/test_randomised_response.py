@@ -19,7 +19,8 @@ from vertimrf.options import RunOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.releases.randomised_responses.encoding import count_marginal, respond
+from vertimrf.releases.randomised_responses.encoding import respond
+from vertimrf.releases.randomised_responses.estimation import count_marginal
 from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
 from vertimrf.trial import open_tables, run_protocol
 

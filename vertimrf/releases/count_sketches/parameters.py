@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,6 +14,9 @@ from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
 from ...privacy.ledger import Kind, LedgerEntry
 from ..release import CrossPartyRelease, Side, check_contrasts, check_sizes
+
+if TYPE_CHECKING:
+    from ..received import CrossParty, Received
 
 # Core seconds per record and repetition of a group, per counter with its noise, packed and sealed,
 # and per product of two counters; measured as those of plan/forecast.py.
@@ -184,6 +188,12 @@ class CountSketches(CrossPartyRelease):
         from .encoding import encode
 
         return encode(self, side)
+
+    def estimate(self, received: Received) -> CrossParty:
+        """See :class:`CrossPartyRelease`."""
+        from .estimation import estimate
+
+        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -18,6 +18,7 @@ from ..release import CrossPartyRelease, Side, check_contrasts, check_sizes
 from .packing import Layout
 
 if TYPE_CHECKING:
+    from ..received import CrossParty, Received
     from .encoding import Steps
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
@@ -195,6 +196,12 @@ class EncryptedCounts(CrossPartyRelease):
         from .encoding import steps
 
         return steps(self, side)
+
+    def estimate(self, received: Received) -> CrossParty:
+        """See :class:`CrossPartyRelease`."""
+        from .estimation import estimate
+
+        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -8,12 +8,11 @@ count pairs of responses. The number of rows is therefore public, and the guaran
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...arrays import Bytes, Codes, Floats, Words
+from ...arrays import Bytes, Codes, Words
 from ...kernels.prf import fill_words, tail
 from ..release import Side
 from .parameters import RandomisedResponses
@@ -61,67 +60,6 @@ def respond(
         changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
         out.append(changed.astype(np.uint8)[order][None])
     return tuple(out)
-
-
-def count_marginal(
-    plan: RandomisedResponses, attributes: Sequence[int], responses: Sequence[Bytes]
-) -> tuple[Floats, Floats]:
-    """Estimate a marginal's counts without bias, and their errors (FO-based CarEst, section 4.2).
-
-    The paper inverts one transition matrix over all tuples of values. It is a Kronecker product of
-    one matrix (p - q) I + q J for each attribute, so that its inverse is taken axis by axis, with a
-    subtraction and a division.
-
-    The table is fixed and only the responses are random. So the count of a cell v has the exact
-    variance
-
-        sum over tuples x of T(x) prod_i K_i(v_i, x_i) - T(v),
-
-    where K_i(v, x) is the second moment of the inverse's entry (v, y) over the responses y to x.
-    Its unbiased estimate uses the estimated counts for T, and is kept above the least value that
-    any table of n rows has.
-
-    Args:
-        plan: the public parameters.
-        attributes: at least one, by their place in ``plan.sizes``, each once.
-        responses: to the same records, of each attribute, checked [each shape=(1, n) or (n,), uint8].
-
-    Returns:
-        Counts, which may be negative, and standard errors, at least that of rounding to whole
-        records [both shape=(values of attribute 1, ..., values of attribute l), float64].
-    """
-    shape = tuple(plan.sizes[attribute] for attribute in attributes)
-    flat = np.zeros(responses[0].size, np.int64)
-    for size, column in zip(shape, responses, strict=True):
-        flat *= size
-        flat += column.ravel()
-    counts = np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
-    for axis, size in enumerate(shape):
-        kept, other = _probabilities(plan, size)
-        counts = (counts - other * counts.sum(axis=axis, keepdims=True)) / (kept - other)
-    variance = counts
-    least, least_alone = 1.0, 1.0
-    for axis, size in enumerate(shape):
-        same, different = _second_moments(plan, size)
-        variance = (same - different) * variance + different * variance.sum(
-            axis=axis, keepdims=True
-        )
-        least, least_alone = least * min(same, different), least_alone * same
-    variance = np.maximum(variance - counts, flat.size * min(least, least_alone - 1))
-    return counts, np.sqrt(np.maximum(variance, 1 / 12))
-
-
-def _probabilities(plan: RandomisedResponses, size: int) -> tuple[float, float]:
-    """Probability of the true response, and of each other one."""
-    kept = plan.kept(size)
-    return (kept, (1 - kept) / (size - 1)) if size > 1 else (1.0, 0.0)
-
-
-def _second_moments(plan: RandomisedResponses, size: int) -> tuple[float, float]:
-    """E[g(v, y)^2] over the responses y to v, and to another value; g is the inverse's entry."""
-    kept, other = _probabilities(plan, size)
-    on, off = (1 - other) / (kept - other), -other / (kept - other)
-    return on**2 * kept + off**2 * (1 - kept), on**2 * other + off**2 * (1 - other)
 
 
 def encode(sketch: RandomisedResponses, side: Side) -> tuple[Bytes, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,6 +15,9 @@ from ...files.convert import Number
 from ...privacy.events import Event, GRREvent
 from ...privacy.ledger import Kind
 from ..release import CrossPartyRelease, Side, check_sizes
+
+if TYPE_CHECKING:
+    from ..received import CrossParty, Received
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,12 @@ class RandomisedResponses(CrossPartyRelease):
         from .encoding import encode
 
         return encode(self, side)
+
+    def estimate(self, received: Received) -> CrossParty:
+        """See :class:`CrossPartyRelease`."""
+        from .estimation import estimate
+
+        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
 from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
+
+if TYPE_CHECKING:
+    from ..received import CrossParty, Received
 
 # Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
 # of its own, so that this number is part of the hash.
@@ -126,6 +130,12 @@ class ScheduledPairs(CrossPartyRelease):
         from .encoding import encode
 
         return encode(self, side)
+
+    def estimate(self, received: Received) -> CrossParty:
+        """See :class:`CrossPartyRelease`."""
+        from .estimation import estimate
+
+        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -29,6 +29,7 @@ from ...errors import PlanError
 from ...kernels.jit import in_slices
 from ...kernels.shared_keys import invert_shares, largest_two, union_shares
 from ...model.measurement import Measurement
+from ..received import CrossParty, Received
 from .parameters import SharedKeys
 
 Bins = Integers | None
@@ -37,6 +38,16 @@ Bins = Integers | None
 GRID = 4
 # Fewest cells worth a thread.
 CELLS = 1 << 12
+
+
+def estimate(sketch: SharedKeys, received: Received) -> CrossParty:
+    """See :meth:`.CrossPartyRelease.estimate`."""
+    levels = [table for message in received.messages for table in message.sketches]
+    attributes = [group.attributes[0] for group in received.plan.groups]
+    cuts = [maps[0] for maps in received.bins]
+    return received.of_parties(
+        published_estimates(sketch, attributes, cuts, levels, received.wanted, received.total)
+    )
 
 
 def published_estimates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...arrays import Bytes
 from ...privacy.accountant import epsilon as composed_epsilon
@@ -11,6 +12,9 @@ from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
 from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
 from .published_claim import claimed_phantoms
+
+if TYPE_CHECKING:
+    from ..received import CrossParty, Received
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,12 @@ class SharedKeys(CrossPartyRelease):
         from .encoding import encode
 
         return encode(self, side)
+
+    def estimate(self, received: Received) -> CrossParty:
+        """See :class:`CrossPartyRelease`."""
+        from .estimation import estimate
+
+        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -12,8 +12,8 @@ from planning import plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
+from vertimrf.plan.options import MIN_MESSAGE_BYTES
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import MIN_MESSAGE_BYTES
 from vertimrf.plan.schema import Schema
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))

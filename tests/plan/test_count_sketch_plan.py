@@ -10,12 +10,13 @@ from commands import good, refused
 from planning import plan_with
 
 from vertimrf.errors import PlanError
+from vertimrf.plan.choice import COUNT_BINS
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.groups import Group, released_sizes
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.count_sketches.planning import VARIANCE_PER_GROUP
 
 ROWS = 20_000
 

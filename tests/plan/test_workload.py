@@ -17,10 +17,11 @@ from vertimrf.options import RunOptions
 from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import MIN_ASKED_BINS, plan_local
+from vertimrf.plan.planner import plan_local
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
 from vertimrf.releases.count_sketches.parameters import MAX_WEIGHT
+from vertimrf.releases.count_sketches.planning import MIN_ASKED_BINS
 from vertimrf.releases.count_sketches.weights import ASKED
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol

@@ -14,7 +14,6 @@ from planning import plan_with
 
 from vertimrf.errors import PrivacyError
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
-from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
 from vertimrf.privacy.accountant import ORDERS, by_renyi, delta, epsilon
 from vertimrf.privacy.count_sketch import backward_renyi_of
 from vertimrf.privacy.events import (
@@ -25,6 +24,7 @@ from vertimrf.privacy.events import (
     SketchEvent,
     under_replacement,
 )
+from vertimrf.releases.scheduled_pairs.planning import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
 
 # Three parties: two that have to choose a local graph, and one of a single attribute.
 SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}

@@ -1189,7 +1189,7 @@ NAMED = (
     ),
     Mutation(
         "a party that has a contrast alone does not tell presence",
-        "plan/planner.py",
+        "plan/choice.py",
         "present = presence and alone and sum(lone) > 1",
         "present = False",
         "plan/test_count_sketch_plan.py",
@@ -2668,14 +2668,14 @@ NAMED = (
     ),
     Mutation(
         "numbers that are asked for across parties have all their bins",
-        "plan/planner.py",
+        "releases/count_sketches/planning.py",
         "bins=(min(group.size, most),)",
         "bins=(group.size,)",
         "plan/test_workload.py",
     ),
     Mutation(
         "bins of numbers that are asked for do not follow the records",
-        "plan/planner.py",
+        "releases/count_sketches/planning.py",
         "(records / error) ** 0.4",
         "20",
         "plan/test_workload.py",

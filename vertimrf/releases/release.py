@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arrays import Bytes, Codes, Floats, Int32s, Words
@@ -19,7 +20,10 @@ from ..privacy.events import Event
 from ..privacy.ledger import Kind, LedgerEntry, Part
 
 if TYPE_CHECKING:
+    from ..plan.choice import Choice, Target
+    from ..plan.options import PlanOptions
     from ..plan.plan import Plan
+    from ..plan.schema import Schema
     from ..privacy.noise import KeyedNoise
     from ..progress import Progress
     from .encrypted_counts.encoding import Steps
@@ -78,6 +82,8 @@ class CrossPartyRelease(ABC):
         compared: whether it is only for comparison, without forecasts and off-tree factors.
         exchanges: whether parties exchange files before their messages. These have tables of counts,
             of records with the same ids, and the target holds if parties collude with the server.
+        forecast: whether its shares of the budget, and halved attributes, follow a forecast of the
+            error.
         usual_bytes: default budget for the sketches in a party's message.
         width: bytes of a number of a table while it is made.
         tells_matches: whether the server can estimate how many records two parties have in common.
@@ -97,6 +103,7 @@ class CrossPartyRelease(ABC):
     encoder: ClassVar[str]
     compared: ClassVar[bool] = False
     exchanges: ClassVar[bool] = False
+    forecast: ClassVar[bool] = False
     usual_bytes: ClassVar[int] = MESSAGE_BYTES
     width: ClassVar[int] = 1
     tells_matches: ClassVar[bool] = False
@@ -110,6 +117,22 @@ class CrossPartyRelease(ABC):
     ceiling: int
     bits: int
     contrasts: tuple[int, ...] = ()
+
+    @classmethod
+    def planned(cls, schema: Schema, planning: PlanOptions, target: Target) -> Choice:
+        """Choose groups, the shares of the budget, and the release as a function of the budget.
+
+        Args:
+            schema: attributes and parties, several of which have attributes that vary.
+            planning: the options of the plan.
+            target: privacy, records and bytes of a message.
+
+        Raises:
+            PlanError: the schema or an option is not for this kind.
+        """
+        planning_of = import_module(f"{cls.__module__.rpartition('.')[0]}.planning")
+        choice: Choice = planning_of.planned(schema, planning, target)
+        return choice
 
     def rows(self, group: int) -> int:
         """Number of counters of a group: one for each value, or one for its contrast."""

@@ -62,6 +62,7 @@ class CountSketches(CrossPartyRelease):
     weights: tuple[int, ...] = ()
     encoder = "count-sketch"
     kind = Kind.COUNT_SKETCHES
+    forecast = True
     prices_persons = True
     # Counters have 32 bits until they are cut.
     width = 5

@@ -68,6 +68,7 @@ class EncryptedCounts(CrossPartyRelease):
     contrasts: tuple[int, ...] = ()
     encoder = "encrypted"
     kind = Kind.ENCRYPTED_COUNTS
+    forecast = True
     exchanges = True
     # Encrypted rows are packed, sealed and recorded.
     width = 5

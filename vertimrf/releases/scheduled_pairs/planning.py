@@ -6,13 +6,18 @@ All of it follows from public figures.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
+from ...plan.choice import Choice, Released, SketchChoice, Target
 from ...plan.groups import Group, crossing_pairs
+from ...plan.options import PlanOptions
 from ...plan.schema import Schema
 from ...plan.workload import Workload
-from .parameters import ScheduledPair
+from ..count_sketches.planning import beside_agreement
+from ..release import HIGHEST_CEILING
+from .parameters import ScheduledPair, ScheduledPairs
 
 NOTHING = Workload()
 # N² χ²(Q ‖ P) of one key at the planner's ceiling, for the first guess of the phantoms N. The
@@ -28,6 +33,10 @@ MIN_KEYS = 1 << 20
 MAX_KEYS = 1 << 25
 # A pair is cut into so many bins that an average cell has this many standard errors.
 CELL_ERRORS = 6.0
+# Released levels of a sketch, around the level of the phantoms. Lower levels have no information; a
+# higher one would single out one record.
+FLOOR_BELOW_PHANTOMS = 4
+CEILING_ABOVE_PHANTOMS = 7
 
 
 def schedule_pairs(
@@ -90,3 +99,32 @@ def schedule_pairs(
         )
         pairs.append(ScheduledPair(left, right, max(int(keys * share), 1)))
     return tuple(groups), tuple(pairs)
+
+
+def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
+    """See :meth:`.CrossPartyRelease.planned`."""
+    return beside_agreement(schema, planning, target, _scheduled)
+
+
+def _scheduled(schema: Schema, rho: float, planning: PlanOptions, target: Target) -> SketchChoice:
+    scheduled = schedule_pairs(
+        schema, rho, target.records, target.message_bytes, planning.keys, target.workload
+    )
+    return partial(_scheduled_plan, *scheduled)
+
+
+def _scheduled_plan(
+    groups: tuple[Group, ...], pairs: tuple[ScheduledPair, ...], rho: float
+) -> Released:
+    """Geometric sketches with separate keys for every pair of groups, which spend about ``rho``."""
+    keys = sum(pair.keys for pair in pairs)
+    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
+    # With very many phantoms, all levels lie below them and have no information.
+    level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
+    return groups, ScheduledPairs(
+        phantoms=phantoms,
+        floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
+        ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
+        pairs=pairs,
+        sizes=tuple(group.size for group in groups),
+    )

@@ -8,11 +8,6 @@ TAU = 500_000
 # Count sketches are more accurate than scheduled pairs of the same size, and much faster
 # (benchmarks/results/message-size.md).
 ENCODER = "count-sketch"
-# Encrypted counts keep their guarantee if parties collude with the server. The other encoders are
-# for comparison. grr and published are those of the paper.
-PUBLISHED = "published"
-ENCRYPTED = "encrypted"
-ENCODERS = (ENCODER, ENCRYPTED, "scheduled-pairs", "grr", PUBLISHED)
 # Shares of the budget: the noisy record count, local models, sketches across parties.
 SHARES = (0.01, 0.49, 0.50)
 # Budget for the sketches in any party's message, for count sketches and for scheduled pairs. Both

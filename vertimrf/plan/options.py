@@ -9,18 +9,16 @@ from typing import Any
 
 from ..errors import PlanError
 from ..files.convert import check_types
+from ..releases.register import KINDS, kind_of
 from .defaults import (
     DELTA_HELP,
     DOMAIN_SHARE,
     ENCODER,
-    ENCODERS,
-    ENCRYPTED,
     INNER,
     MAX_MESSAGE,
     MESSAGE_BYTES,
     PAIRS_BYTES,
     POPULATIONS,
-    PUBLISHED,
     TAU,
 )
 
@@ -163,7 +161,7 @@ class PlanOptions:
         check_types(self, PlanError)
         if self.expected_records is not None and self.expected_records < 1:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
-        if self.encoder not in ENCODERS:
+        if self.encoder not in KINDS:
             raise PlanError(
                 f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
@@ -178,11 +176,10 @@ class PlanOptions:
             raise PlanError(f"keys must lie between 1 and {MAX_KEYS:,}, not {self.keys}.")
         if self.tau < 2:
             raise PlanError(f"tau must be at least 2 cells, not {self.tau}.")
-        if self.encoder == PUBLISHED and not self.claim_as_published:
-            raise PlanError(
-                "The published encoder does not keep the epsilon that it claims and gives complete records away; "
-                "use 'count-sketch', or reproduce the paper with --claim-as-published."
-            )
+        # The default refuses nothing, and is not loaded as the command line starts.
+        refused = None if self.encoder == ENCODER else kind_of(self.encoder).refused(self)
+        if refused is not None:
+            raise PlanError(refused)
         if self.records_per_person != 1:
             check_persons(self.records_per_person)
         if self.shares is not None and not (
@@ -193,11 +190,6 @@ class PlanOptions:
             raise PlanError(
                 f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero."
             )
-        for name in ("collusion_epsilon", "keys", "message_bytes"):
-            if self.encoder == ENCRYPTED and getattr(self, name) is not None:
-                raise PlanError(
-                    f"Encrypted counts have a fixed size, and their epsilon holds if parties collude: leave {flag(name)} out."
-                )
         check_population(self.population)
         if not 0 < self.domain_share < 1:
             raise PlanError(

@@ -134,6 +134,11 @@ class CrossPartyRelease(ABC):
         choice: Choice = planning_of.planned(schema, planning, target)
         return choice
 
+    @classmethod
+    def refused(cls, planning: PlanOptions) -> str | None:
+        """Why no plan of this kind has such options, in a sentence; None if one has."""
+        return None
+
     def rows(self, group: int) -> int:
         """Number of counters of a group: one for each value, or one for its contrast."""
         return 1 if group in self.contrasts else self.sizes[group]

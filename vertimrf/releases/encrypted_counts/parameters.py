@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...errors import PlanError
 from ...files.convert import Number
+from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
 from ...privacy.ledger import Kind, LedgerEntry, Part
 from ..release import CrossPartyRelease, Side, check_contrasts, check_sizes
@@ -75,6 +76,14 @@ class EncryptedCounts(CrossPartyRelease):
     bits = 4
     floor = 0
     ceiling = 0
+
+    @classmethod
+    def refused(cls, planning: PlanOptions) -> str | None:
+        """See :class:`CrossPartyRelease`."""
+        for name in ("collusion_epsilon", "keys", "message_bytes"):
+            if getattr(planning, name) is not None:
+                return f"Encrypted counts have a fixed size, and their epsilon holds if parties collude: leave {flag(name)} out."
+        return None
 
     def __post_init__(self) -> None:
         if not MIN_ENCRYPTED_SIGMA <= self.sigma <= MAX_ENCRYPTED_SIGMA:

@@ -14,6 +14,7 @@ from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_s
 from .published_claim import claimed_phantoms
 
 if TYPE_CHECKING:
+    from ...plan.options import PlanOptions
     from ..received import CrossParty, Received
 
 
@@ -43,6 +44,16 @@ class SharedKeys(CrossPartyRelease):
     reasons = (
         "claim as published, which does not hold: sketches under shared keys give complete records away",
     )
+
+    @classmethod
+    def refused(cls, planning: PlanOptions) -> str | None:
+        """See :class:`CrossPartyRelease`."""
+        if planning.claim_as_published:
+            return None
+        return (
+            "The published encoder does not keep the epsilon that it claims and gives complete records away; "
+            "use 'count-sketch', or reproduce the paper with --claim-as-published."
+        )
 
     def __post_init__(self) -> None:
         check_levels(self.phantoms, self.floor, self.ceiling)

@@ -25,7 +25,7 @@ from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.derived import breaking, numbers_of, with_derived
+from .tables.derived import breaking, numbers_of, opened, with_derived
 from .tables.dropped import Tally
 from .tables.ids import IdKeys
 from .tables.impossible import possible
@@ -98,6 +98,8 @@ def evaluate(
     where = name_of(synthetic, "The synthetic table")
     real, table = several(real), read_arrow(synthetic)
     schema = _domains(schema, real, synthetic, table, read)
+    parties = schema.party_names if options.party is None else (options.party,)
+    real, read = opened(real, schema, parties, read)
     if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
         table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:

@@ -38,7 +38,7 @@ from .privacy.noise import SystemNoise
 from .progress import SILENT
 from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
 from .server.server import Result, Server
-from .tables.derived import with_derived
+from .tables.derived import opened, with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys, named_ids
 from .tables.impossible import ruled_out
@@ -137,9 +137,12 @@ def open_tables(
         name_of(source, "The table" if alone else f"table {i + 1}")
         for i, source in enumerate(sources)
     ]
+    known = schema.schema if isinstance(schema, OpenSchema) else schema
+    if known is not None:
+        sources, read = opened(sources, known, known.party_names, read)
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
     tables = [named_ids(open_pieces(source, read), read, id, read.person) for source in sources]
-    if schema is None:
+    if known is None or schema is None:
         dropped = () if read.person is None else [read.person]
         # A data frame in memory tells more of the types of its objects than its pieces.
         whole = [s if hasattr(s, "iloc") else t for s, t in zip(sources, tables, strict=True)]
@@ -150,7 +153,6 @@ def open_tables(
         kept = {*schema.names, id, read.person}  # A flag has named each other column.
         tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
     else:
-        known = schema.schema if isinstance(schema, OpenSchema) else schema
         tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
         asked = {*schema.wanted, id, read.person} if schema.wanted else set()

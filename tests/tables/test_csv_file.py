@@ -250,3 +250,33 @@ def test_surrogates_that_a_codec_lets_pass_stay_in_their_cell(tmp_path):
     rows, said = rows_of(path, ReadOptions(encoding="utf-7"))
     assert rows == [{"id": "1", "x": "\\ud800"}, {"id": "2", "x": "b"}]
     assert said == []
+
+
+PREAMBLE = "# a comment, with a comma\nfrom: the ward\nid;x\n1;2\n2;1\n"
+
+
+def test_lines_before_the_header_are_skipped_in_any_blocks(tmp_path, monkeypatch):
+    path = written(tmp_path / "t.csv", PREAMBLE.encode())
+    for block in (1 << 22, 1, 7):
+        in_blocks(monkeypatch, block)
+        rows, said = rows_of(path, ReadOptions(skip_rows=2))
+        assert rows == [{"id": "1", "x": "2"}, {"id": "2", "x": "1"}]
+        assert not said
+
+
+def test_a_file_without_a_header_has_numbered_columns_and_all_of_its_rows(tmp_path, monkeypatch):
+    path = written(tmp_path / "t.csv", b"note\n1;2\n2;1\n")
+    for block in (1 << 22, 1, 7):
+        in_blocks(monkeypatch, block)
+        rows, said = rows_of(path, ReadOptions(skip_rows=1, no_header=True))
+        assert rows == [{"column1": "1", "column2": "2"}, {"column1": "2", "column2": "1"}]
+        assert not said
+
+
+@pytest.mark.parametrize("lines", [5, 6, 99])
+def test_more_skipped_lines_than_there_are_leave_an_empty_table(tmp_path, lines):
+    path = written(tmp_path / "t.csv", PREAMBLE.encode())
+    with pytest.raises(TableError, match="is empty; a table needs a header"):
+        read_arrow(path, ReadOptions(skip_rows=lines))
+    with pytest.raises(TableError, match="The lines before a header are 0 or more, not -1"):
+        ReadOptions(skip_rows=-1)

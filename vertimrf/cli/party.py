@@ -43,6 +43,7 @@ def check(
     """
     from ..plan.open_schema import OpenSchema
     from ..plan.plan import Plan
+    from ..tables.derived import as_stated
 
     run = party_run(table, schema_file, plan_file, party, id_column, read != ReadOptions())
     if run is not None:
@@ -58,6 +59,8 @@ def check(
         party = party or names[0]
     elif needed := missing_options({"--name": party, "--id": id_column}):
         raise PlanError(f"The schema has several parties, so {needed} are needed as well.")
+    if run is None:
+        read = as_stated(read, schema.schema, party)
     problems = print_check(table, id_column, schema, party, read, plan)
     if problems:
         raise PlanError(

@@ -100,7 +100,7 @@ def sample(
     metavar="LABEL",
     help="With --real: column that trees predict, trained on rows of the model.",
 )
-@reads_tables("person", "id_format", "delimiter", "encoding")
+@reads_tables()
 def report(
     read: Any,
     run: Sequence[str],

@@ -46,6 +46,7 @@ def run() -> None:
 @click.option("--name", help="Name of the party in the schema.")
 @click.option("--table", help="Table of the party.")
 @click.option("--id", "id_column", help="Column of record ids; a,b for ids in two.")
+@click.option("--schema", "schema_file", help="The party's part, which says how TABLE is read.")
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--wait", is_flag=True, help=WAIT)
 @runs("num_threads")
@@ -57,6 +58,7 @@ def run_party(
     name: Any,
     table: Any,
     id_column: Any,
+    schema_file: str | None,
     exchange: str | None,
     wait: bool,
 ) -> None:
@@ -66,9 +68,15 @@ def run_party(
 
     Nothing is released before you accept the plan (`vertimrf accept`).
     """
+    from ..plan.open_schema import OpenSchema
     from ..runs.party_run import PartyRun
+    from ..tables.derived import as_stated
 
     if begins_run({"--name": name, "--table": table, "--id": id_column}):
+        if schema_file is not None:
+            schema = OpenSchema.load(schema_file).schema
+            schema.part(name)
+            read = as_stated(read, schema, name)
         role = PartyRun.create(
             folder,
             name=name,
@@ -80,7 +88,7 @@ def run_party(
         )
     else:
         role = PartyRun(folder, options)
-        if read != ReadOptions():
+        if schema_file is not None or read != ReadOptions():
             raise PlanError(
                 f"{role.folder / 'run.toml'} says how the table is read: edit it there."
             )

@@ -39,7 +39,7 @@ def schema() -> None:
     type=click.Choice(["day-first", "month-first"]),
     help="How to read ambiguous dates, such as 01/02/2019; by default such columns are left out.",
 )
-@reads_tables("id_format", "delimiter", "encoding")
+@reads_tables("id_format", "delimiter", "encoding", "skip_rows", "no_header", "query")
 def draft(
     read: Any,
     tables: Sequence[str],
@@ -151,7 +151,7 @@ def domains(
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
-    from ..tables.derived import with_derived
+    from ..tables.derived import as_stated, with_derived
     from ..tables.table import check_present
 
     check_schema_file(out)
@@ -166,6 +166,7 @@ def domains(
             f"{schema_file} has {len(part.schema.parties)} parties; each party must find the domains of its part."
         )
     check_named(read.person is not None, records_per_person)
+    read = as_stated(read, part.schema, part.schema.party_names[0])
     (pieces,) = with_derived([table], part.schema, part.schema.names, read)
     content = pieces.whole()
     check_present(part.wanted, content.column_names, table)

@@ -121,7 +121,7 @@ def synthesize(
 )
 @compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
-@reads_tables("person", "id_format", "delimiter", "encoding")
+@reads_tables()
 def evaluate(
     read: Any,
     real: Sequence[str],

@@ -70,6 +70,7 @@ class Schema:
         ids: the form of the record ids at every party (:mod:`vertimrf.plan.id_form`). None if it is
             not stated.
         rules: orders and equations of columns, which every synthetic row keeps.
+        reads: by party, how its table is read.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -84,6 +85,7 @@ class Schema:
     ids: str | None = None
     rules: tuple[Rule, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
+    reads: tuple[tuple[str, Reading], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -256,6 +258,7 @@ class Schema:
             spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
             ids=next(iter(forms), None),
             ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),
+            reads=tuple(itertools.chain(*(part.reads for part in parts.values()))),
         )
 
     @cached_property
@@ -523,6 +526,10 @@ class Schema:
         )
         return replace(self, parties=parties)
 
+    def reading(self, party: str) -> Reading:
+        """How a party's table is read."""
+        return dict(self.reads).get(party, Reading())
+
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form in hexadecimal. Equal schemas have equal digests."""
         return json_digest(self.to_json()).hex()
@@ -536,7 +543,9 @@ class Schema:
             "ids": self.ids,
             "ids_source": self.ids_source,
             "party": [
-                {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
+                {"name": name}
+                | ({"read": read} if (read := msgspec.to_builtins(self.reading(name))) else {})
+                | {"attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name in self.party_names
             ],
             "impossible": [combination.to_json() for combination in self.impossible],
@@ -592,6 +601,7 @@ class Schema:
             spent=sections.spent,
             ids=sections.ids,
             ids_source=sections.ids_source,
+            reads=tuple((party.name, party.read) for party in sections.party),
         )
         if sections.public is msgspec.UNSET and schema.drafted:
             # A draft stays one until its owner says so, or gives every domain and the ids a source.
@@ -661,17 +671,29 @@ def _wrapped(lines: str) -> str:
 Sections = Annotated[list[Any], msgspec.Meta(min_length=1)]
 
 
+class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the ids and the CSV file of a party are read; see ``ReadOptions``."""
+
+    id_format: tuple[str, ...] = ()
+    delimiter: str = ""
+    encoding: str = "utf-8"
+    skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    no_header: bool = False
+
+
 class PartySections(msgspec.Struct, forbid_unknown_fields=True):
     """A party in a schema file.
 
     Attributes:
         attribute: sections of its attributes, for :meth:`Attribute.from_json`.
         name: name of the party.
+        read: how its table is read.
         impossible: sections of combinations of its values, for :meth:`Impossible.from_json`.
     """
 
     attribute: Sections
     name: str = ""
+    read: Reading = Reading()
     impossible: Sections = []
 
 

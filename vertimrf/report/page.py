@@ -23,6 +23,7 @@ from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..server.rows import decode_pieces
+from ..tables.derived import opened as read_as
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source, several
@@ -97,6 +98,8 @@ def write_report(
     if real:
         schema = opened.model.schema
         check_joined(id, real)
+        parties = schema.party_names if party is None else (party,)
+        real, read = read_as(real, schema, parties, read)
         real = with_derived(real, schema, schema.names, read)
         places: Sequence[int] = range(len(schema.names))
         if party is not None:

@@ -100,7 +100,9 @@ class Pieces:
 
     def _refuse(self, why: str, row: str, count: int) -> None:
         """Raise an error about a row that cannot be read."""
-        raise TableError(f"{self.where}: a row has {why} ({row[:SHOWN]!r}); correct it.")
+        raise TableError(
+            f"{self.where}: a row has {why} ({row[:SHOWN]!r}); correct it{header_doubt(self.names)}."
+        )
 
     def whole(self, unreadable: Unreadable | None = lambda *_: None) -> pa.Table:
         """All rows and columns in memory; see :meth:`read`. By default, unreadable rows are left out."""
@@ -137,6 +139,14 @@ class Pieces:
             if len(out) == len(rows):
                 break
         return out
+
+
+def header_doubt(names: Sequence[str]) -> str:
+    """What to do if the names of columns are none; empty if they seem to be names."""
+    odd = len(names) == 1 or any(
+        name[:1] == "#" or name.replace(".", "", 1).isdigit() for name in names
+    )
+    return "; if these are no names, give --skip-rows or --no-header" if odd else ""
 
 
 def from_object(source: Any) -> pa.Table:

@@ -48,7 +48,7 @@ def csv_names(path: Path, read: ReadOptions) -> list[str]:
         TableError: the file has no header.
     """
     with contextlib.closing(_decoded(path, read.encoding)) as texts:
-        return _header(texts, path, csv_delimiter(path, read))[0]
+        return _header(texts, path, read)[0]
 
 
 def csv_batches(
@@ -66,7 +66,7 @@ def csv_batches(
     """
     delimiter = csv_delimiter(path, read)
     with contextlib.closing(_decoded(path, read.encoding)) as texts:
-        names, rest = _header(texts, path, delimiter)
+        names, rest = _header(texts, path, read)
         convert = pa.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],
@@ -86,7 +86,7 @@ def csv_delimiter(path: Path, read: ReadOptions) -> str:
     if read.delimiter:
         return read.delimiter
     lines = csv_head(path).decode(read.encoding, "replace").splitlines()
-    return header_delimiter((lines or [""])[0])
+    return header_delimiter("".join(lines[read.skip_rows : read.skip_rows + 1]))
 
 
 def csv_head(path: Path) -> bytes:
@@ -96,16 +96,24 @@ def csv_head(path: Path) -> bytes:
     return head
 
 
-def _header(texts: Iterator[bytes], path: Path, delimiter: str) -> tuple[list[str], bytes]:
-    """The column names, which are the first row, and the text that was read after it."""
-    head = b""
+def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list[str], bytes]:
+    """The column names, which are in the first row, and the text that was read after them."""
+    head, skip, delimiter = b"", read.skip_rows, csv_delimiter(path, read)
     for text in texts:
         head += text
+        while skip and b"\n" in head:
+            head, skip = head.partition(b"\n")[2], skip - 1
+        if skip:
+            head = b""
+            continue
         # No row has 0 cells, so the first row is the first that is left out.
         _, (_, _, count, first, last, *_) = _taken(head, delimiter, 0)
         if count:
             row = pa.py_buffer(head[first:last] + b"\n")
-            return _parsed(row, delimiter).column_names, head[last:]
+            names = _parsed(row, delimiter).column_names
+            if read.no_header:
+                return [f"column{i + 1}" for i in range(len(names))], head
+            return names, head[last:]
         if len(head) > LONGEST_ROW:
             break
     if not head.strip():

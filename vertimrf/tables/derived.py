@@ -6,6 +6,7 @@ import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -21,6 +22,33 @@ from .sources import Source, open_pieces
 # Numbers are equal if they differ by no more than this, or by this part of them: the error of
 # floating point.
 ABSOLUTE, RELATIVE = 1e-9, 1e-12
+
+
+def as_stated(read: ReadOptions, schema: Schema, party: str) -> ReadOptions:
+    """How a party's table is read: as options say, and where they have their defaults, as the schema."""
+    stated = msgspec.to_builtins(schema.reading(party))
+    return replace(
+        read,
+        **{key: its for key, its in stated.items() if getattr(read, key) == getattr(DEFAULT, key)},
+    )
+
+
+def opened(
+    sources: Sequence[Source], schema: Schema, parties: Sequence[str], read: ReadOptions
+) -> tuple[Sequence[Source], ReadOptions]:
+    """The tables of some parties of a schema, each read as :func:`as_stated`, and how their ids are.
+
+    Ids of all are normalised alike.
+    """
+    if len(sources) != len(parties):
+        return sources, read
+    reads = [as_stated(read, schema, party) for party in parties]
+    formats = tuple({name for each in reads for name in each.id_format})
+    tables = [
+        source if each == read else open_pieces(source, each)
+        for source, each in zip(sources, reads, strict=True)
+    ]
+    return tables, replace(read, id_format=formats)
 
 
 def with_derived(

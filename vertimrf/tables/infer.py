@@ -17,8 +17,10 @@ from ..columns.column import DRAFTED, Attribute
 from ..columns.draft import Excluded, draft_attribute
 from ..columns.formats import DateOrder
 from ..errors import SchemaError, TableError
-from ..plan.schema import Schema
+from ..plan.schema import Reading, Schema
+from .arrow import header_doubt
 from .csv_file import csv_delimiter, csv_head
+from .databases import database_of
 from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import offers
@@ -104,12 +106,13 @@ def draft_schema(
             different types.
     """
     given = several(sources)
-    tables = []
+    tables, reads = [], []
     for source in given:
-        table = read_arrow(source, _guessed(source, read))
+        reads.append(_guessed(source, read))
+        table = read_arrow(source, reads[-1])
         pieces = named_ids(open_pieces(table), read, id)
         tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
-    chosen = [has_types(source) for source in given]
+    chosen = [has_types(source, each) for source, each in zip(given, reads, strict=True)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -132,6 +135,10 @@ def draft_schema(
         (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
     schema = Schema.of(parties, public=False)
+    found = [
+        Reading(**{key: getattr(each, key) for key in Reading.__struct_fields__}) for each in reads
+    ]
+    schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
     return Draft(schema, (*flags, *differ))
 
@@ -198,7 +205,7 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
     if id is not None and id not in table.column_names:
         raise without_column(where, "id", id, table.column_names)
     if not table.num_rows:
-        raise TableError(f"{where} has no records.")
+        raise TableError(f"{where} has no records{header_doubt(table.column_names)}.")
     if id is not None and (
         few := few_ids(len(table[id].unique()), table.num_rows, f"{where}, id column {id!r}")
     ):
@@ -207,7 +214,7 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
 
 def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or database_of(source) is not None:
         return read
     path = Path(source)
     if (parts := parts_of(path)) is not None:
@@ -217,8 +224,9 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     with reading(path):
         encoding = encoding_of(csv_head(path))
         if read.encoding == DEFAULT.encoding and encoding != read.encoding:
-            LOG.warning("%s is not UTF-8: give --encoding %s to every command.", path, encoding)
+            LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
             read = replace(read, encoding=encoding)
         if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
             LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
+            read = replace(read, delimiter=delimiter)
     return read

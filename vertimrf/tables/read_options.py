@@ -43,9 +43,13 @@ class ReadOptions:
             one of comma, semicolon, tab and bar that the header has most often.
         encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as
             ``\\xNN``.
+        skip_rows: number of lines before the header of a CSV file.
+        no_header: whether the first row of a CSV file is a record; its columns are then called
+            column1, column2, ...
+        query: SELECT statement of a table that is a database (:mod:`vertimrf.tables.databases`).
 
     Raises:
-        TableError: an id format, delimiter or encoding is unknown.
+        TableError: an id format, delimiter or encoding is unknown, or a number of lines negative.
     """
 
     person: str | None = field(
@@ -59,10 +63,21 @@ class ReadOptions:
     encoding: str = field(
         default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."}
     )
+    skip_rows: int = field(default=0, metadata={"help": "Lines before the header of CSV files."})
+    no_header: bool = field(
+        default=False,
+        metadata={"help": "CSV files have no header; columns are column1, column2, ..."},
+    )
+    query: str | None = field(
+        default=None,
+        metadata={"help": "Query of a database: --table duckdb:FILE --query 'SELECT ...'."},
+    )
 
     def __post_init__(self) -> None:
         check_types(self, TableError)
         object.__setattr__(self, "id_format", check_formats(self.id_format))
+        if self.skip_rows < 0:
+            raise TableError(f"The lines before a header are 0 or more, not {self.skip_rows}.")
         if (
             len(self.delimiter) > 1
             or not self.delimiter.isascii()

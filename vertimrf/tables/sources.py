@@ -34,6 +34,7 @@ from .arrow import (
     one_line,
 )
 from .csv_file import MARK, compression, csv_batches, csv_names, unpacked
+from .databases import database_of, query_pieces
 from .dropped import Unreadable
 from .objects import of_one_type
 from .parts import Part, parts_of, together, with_keys
@@ -54,7 +55,8 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
 
     Args:
         source: path of a file of :data:`FORMATS`, distinguished by content; a folder of such files,
-            or a pattern that names them (:mod:`vertimrf.tables.parts`); or a pandas or polars frame
+            or a pattern that names them (:mod:`vertimrf.tables.parts`); a database
+            (:mod:`vertimrf.tables.databases`); or a pandas or polars frame
             (also lazy), a DuckDB relation, a dataset of pyarrow, an Arrow table or record batch, an
             iterator of batches, arrays by name, or any object with ``__arrow_c_stream__`` or
             ``__dataframe__``.
@@ -78,10 +80,10 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     return table
 
 
-def has_types(source: Source) -> bool:
+def has_types(source: Source, read: ReadOptions = DEFAULT) -> bool:
     """Whether a table has types of its own, unlike a CSV file, whose columns are text."""
     if isinstance(source, str | os.PathLike | Part):
-        return open_pieces(source).typed
+        return open_pieces(source, read).typed
     return not isinstance(source, Pieces) or source.typed
 
 
@@ -106,20 +108,33 @@ def located(source: str | os.PathLike[str]) -> str:
     Raises:
         TableError: there is none.
     """
-    path = Path(source).absolute()
+    database = database_of(source)
+    if database is not None and database[0] == "postgresql":
+        return database[1]
+    path = Path(source if database is None else database[1]).absolute()
     if parts_of(path) is None and not path.exists():
         raise TableError(f"There is no table {path}; name the party's file.")
-    return str(path)
+    return str(path) if database is None else f"{database[0]}:{path}"
 
 
 def written(source: str) -> int | str:
-    """When the files of a table were written; empty if there is no table. No cell decides it."""
+    """When the files of a table were written; empty if there is no table. No cell decides it.
+
+    Of a server's tables nobody knows.
+    """
+    kind, source = database_of(source) or ("", source)
+    if kind == "postgresql":
+        return kind
     try:
-        parts = parts_of(Path(source)) or [Part(Path(source))]
+        # What a database has yet to enter into its file lies beside it.
+        beside = [Part(Path(source + end)) for end in ("", "-wal", ".wal")]
+        parts = parts_of(Path(source)) or [
+            part for part in beside if part is beside[0] or part.path.exists()
+        ]
         times = {str(part): part.path.stat().st_mtime_ns for part in parts}
     except (OSError, ValueError, TableError):
         return ""
-    return times.get(source) or json_digest(times).hex()
+    return times[source] if [*times] == [source] else json_digest(times).hex()
 
 
 def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
@@ -134,6 +149,8 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
         return source
     if _is_dataset(source):
         return _dataset(source)
+    if (database := database_of(source)) is not None:
+        return query_pieces(*database, located(source), read.query)
     if not isinstance(source, Part | str | os.PathLike):
         source = collected(source)
         if columns := object_columns(source):
@@ -150,6 +167,10 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     if not isinstance(source, Part) and (parts := parts_of(Path(source))) is not None:
         return together([open_pieces(part, read) for part in parts], str(source))
     path = source.path if isinstance(source, Part) else Path(source)
+    if read.query is not None:
+        raise TableError(
+            f"{path} is no database, so it takes no --query: name the table duckdb:FOLDER, and the file in the query."
+        )
     format = format_of(path)
     with reading(path):
         pieces = format.open(path, read)
@@ -333,12 +354,12 @@ FORMATS = (
     ),
     _refused(
         "an SQLite database",
-        "export the table as Parquet or CSV",
+        "name it sqlite:FILE, with --query 'SELECT ...'",
         _starts(b"SQLite format 3\0"),
     ),
     _refused(
         "a DuckDB database",
-        "export the table as Parquet or CSV",
+        "name it duckdb:FILE, with --query 'SELECT ...'",
         lambda head: head[8:12] == b"DUCK",
     ),
     _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF\r\n\x1a\n")),

@@ -17,7 +17,7 @@ from ..columns.cells import MISSING, OUTSIDE
 from ..columns.column import Attribute
 from ..errors import SchemaError, TableError, VertiMRFError, some
 from ..plan.impossible import Combination
-from .arrow import Pieces
+from .arrow import Pieces, header_doubt
 from .dropped import EXAMPLES, NONE, SHOWN, UNREADABLE, Dropped, Kind, Reason, Tally
 from .ids import (
     IdKeys,
@@ -621,7 +621,9 @@ def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArra
 
 def without_column(where: str, what: str, column: str, names: Sequence[str]) -> TableError:
     """The error about a missing column of record or person ids."""
-    return TableError(f"{where} has no {what} column {column!r}; its columns are {some(names)}.")
+    return TableError(
+        f"{where} has no {what} column {column!r}; its columns are {some(names)}{header_doubt(names)}."
+    )
 
 
 def extra_columns(extra: Sequence[str], where: str) -> Iterator[str]:
@@ -648,7 +650,7 @@ def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> No
     """
     if absent := [name for name in wanted if name not in names]:
         raise SchemaError(
-            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema."
+            f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema{header_doubt(names)}."
         )
 
 

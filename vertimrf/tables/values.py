@@ -33,7 +33,7 @@ ROWS = 1 << 15
 WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
 
 
-def _batches(
+def batches_of(
     rows: Iterator[Sequence[Any]],
     names: Sequence[str],
     wanted: Sequence[str],
@@ -92,7 +92,7 @@ def _json_batches(
             else:
                 yield [found.get(name) for name in wanted]
 
-    yield from _batches(rows(), wanted, wanted, unreadable)
+    yield from batches_of(rows(), wanted, wanted, unreadable)
 
 
 def _lines(path: Path, unreadable: Unreadable) -> Iterator[bytes]:
@@ -115,8 +115,8 @@ def _lines(path: Path, unreadable: Unreadable) -> Iterator[bytes]:
                 return
 
 
-def installed(package: str, path: Path, kind: str) -> Any:
-    """A package of the extra `files`.
+def installed(package: str, path: Path | str, kind: str, extra: str = "files") -> Any:
+    """A package of an extra.
 
     Raises:
         TableError: it is not installed.
@@ -125,7 +125,7 @@ def installed(package: str, path: Path, kind: str) -> Any:
         return importlib.import_module(package)
     except ImportError:
         raise TableError(
-            f"{path} is {kind}: to read it, pip install 'vertimrf[files]', or save it as CSV or Parquet."
+            f"{path} is {kind}: to read it, pip install 'vertimrf[{extra}]', or save it as CSV or Parquet."
         ) from None
 
 
@@ -147,7 +147,7 @@ def archive(path: Path, read: ReadOptions) -> Pieces:
 def workbook(path: Path, read: ReadOptions) -> Pieces:
     """Open the only sheet of a spreadsheet file that has cells; its first row has the names."""
     calamine = installed("python_calamine", path, "a spreadsheet")
-    with _any_error(path):
+    with any_error(path):
         book = calamine.CalamineWorkbook.from_path(str(path))
         sheets = [name for name in book.sheet_names if _cells(book, name)]
     if len(sheets) != 1:
@@ -157,7 +157,7 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
         )
 
     def rows() -> Iterator[list[Any]]:
-        with _any_error(path):
+        with any_error(path):
             book = calamine.CalamineWorkbook.from_path(str(path))
             for row in book.get_sheet_by_name(sheets[0]).iter_rows():
                 yield [None if cell == "" else cell for cell in row]
@@ -167,7 +167,7 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
         names = [_name(cell) for cell in next(every)]
         full = ([*row, *[None] * (len(names) - len(row))] for row in every)
         some = (row for row in full if any(cell is not None for cell in row))
-        yield from _batches(some, names, wanted, unreadable)
+        yield from batches_of(some, names, wanted, unreadable)
 
     names = tuple(name for name in map(_name, next(rows())) if name)
     return Pieces(names, str(path), batches)
@@ -199,7 +199,7 @@ def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Piece
     """
     package = installed("pyreadstat", path, kind)
     reader = getattr(package, function)
-    with _any_error(path):
+    with any_error(path):
         _, meta = reader(str(path), metadataonly=True)
     labels: Mapping[str, Mapping[Any, str]] = {
         name: its
@@ -208,7 +208,7 @@ def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Piece
     }
 
     def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
-        with _any_error(path):
+        with any_error(path):
             given = {"usecols": list(wanted), "output_format": "dict"}
             # Files of some kinds do not state their number of rows, and are read at once.
             chunks = (
@@ -221,7 +221,7 @@ def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Piece
                 yield from zip(*cells, strict=True)
 
     def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
-        yield from _batches(rows(wanted), wanted, wanted, unreadable)
+        yield from batches_of(rows(wanted), wanted, wanted, unreadable)
 
     return Pieces(tuple(meta.column_names), str(path), batches)
 
@@ -232,7 +232,7 @@ def _labelled(cells: Iterable[Any], labels: Mapping[Any, str]) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _any_error(path: Path) -> Iterator[None]:
+def any_error(path: Path | str) -> Iterator[None]:
     """Turn whatever a package raises for a malformed file into a TableError."""
     try:
         yield

@@ -98,8 +98,7 @@ def evaluate(
     where = name_of(synthetic, "The synthetic table")
     real, table = several(real), read_arrow(synthetic)
     schema = _domains(schema, real, synthetic, table, read)
-    parties = schema.party_names if options.party is None else (options.party,)
-    real, read = opened(real, schema, parties, read)
+    real, read = opened(real, schema, read, options.party)
     if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
         table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:

@@ -138,8 +138,7 @@ def open_tables(
         for i, source in enumerate(sources)
     ]
     known = schema.schema if isinstance(schema, OpenSchema) else schema
-    if known is not None:
-        sources, read = opened(sources, known, known.party_names, read)
+    sources, read = opened(sources, known, read)
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
     tables = [named_ids(open_pieces(source, read), read, id, read.person) for source in sources]
     if known is None or schema is None:

@@ -120,6 +120,31 @@ def workbook(*sheets):
     return zipped(files)
 
 
+def opendocument(rows):
+    """A spreadsheet file of OpenDocument."""
+
+    def cell(value):
+        if value is None:
+            return "<table:table-cell/>"
+        kind = "string" if isinstance(value, str) else "float"
+        number = "" if kind == "string" else f' office:value="{value}"'
+        return f'<table:table-cell office:value-type="{kind}"{number}><text:p>{value}</text:p></table:table-cell>'
+
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    text = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    sheet = f'<table:table table:name="s">{text}</table:table>'
+    body = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
+    content = f"<office:document-content {spaces}>{body}</office:document-content>"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>'
+    )
+    return zipped({"mimetype": kind, "META-INF/manifest.xml": manifest, "content.xml": content})
+
+
 SHEET = [TABLE.column_names, *(list(line.values()) for line in LINES)]
 
 
@@ -193,6 +218,7 @@ READ = {
     "t.orc": arrow_bytes(pa.orc.write_table),
     "orc.dat": arrow_bytes(pa.orc.write_table),
     "t.xlsx": needs("python_calamine", workbook(SHEET, [])),
+    "t.ods": needs("python_calamine", opendocument(SHEET)),
     "t.sav": statistics("write_sav"),
     "packed.zsav": statistics("write_sav", compress=True),
     "labels.sav": labelled("write_sav"),
@@ -205,6 +231,14 @@ HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(100)
 REFUSED = {
     "t.zip": (zipped({"t.csv": CSV}), "is a ZIP archive: unpack it"),
     "zip.csv": (zipped({"t.csv": CSV}), "is a ZIP archive: unpack it"),
+    "t.por": (
+        b"0" * 200 + b"ASCII SPSS PORT FILE" + b" " * 100,
+        "is an SPSS portable file, which is not read: save it as .sav",
+    ),
+    "t.xls": (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
+        "is an Office file of before 2007, or one with a password, which is not read: save it as .xlsx",
+    ),
     "two.xlsx": (
         needs("python_calamine", workbook(SHEET, SHEET)),
         "is a spreadsheet of 2 sheets with cells: save the one",
@@ -310,9 +344,7 @@ def test_a_missing_package_is_named(folder, monkeypatch):
         open_pieces(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["t.sav", "t.dta", "t.xpt", "t.sas7bdat", "t.xlsx", "t.xls", "t.orc"]
-)
+@pytest.mark.parametrize("name", ["t.sav", "t.dta", "t.xpt", "t.sas7bdat", "t.xlsx", "t.orc"])
 def test_damaged_files_end_in_a_sentence(folder, name):
     heads = {
         "t.sas7bdat": bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0",
@@ -322,10 +354,9 @@ def test_damaged_files_end_in_a_sentence(folder, name):
         "t.sav": b"$FL2",
         "t.dta": b"<stata_dta>",
         "t.orc": b"ORC",
-        "t.xls": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     }
     if name != "t.orc":
-        pytest.importorskip("python_calamine" if name.startswith("t.xl") else "pyreadstat")
+        pytest.importorskip("python_calamine" if name == "t.xlsx" else "pyreadstat")
     path = made(folder, f"torn-{name}", heads.get(name, b"PK\3\4") + b"and then nothing")
     with pytest.raises(TableError, match=f"torn-{name} (cannot be read as a table|is a ZIP)"):
         open_pieces(path)

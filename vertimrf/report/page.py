@@ -98,8 +98,7 @@ def write_report(
     if real:
         schema = opened.model.schema
         check_joined(id, real)
-        parties = schema.party_names if party is None else (party,)
-        real, read = read_as(real, schema, parties, read)
+        real, read = read_as(real, schema, read, party)
         real = with_derived(real, schema, schema.names, read)
         places: Sequence[int] = range(len(schema.names))
         if party is not None:

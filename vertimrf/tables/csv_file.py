@@ -117,7 +117,8 @@ def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list
         if len(head) > LONGEST_ROW:
             break
     if not head.strip():
-        raise TableError(f"{path} is empty; a table needs a header and records.")
+        more = f" behind --skip-rows {read.skip_rows}" * bool(read.skip_rows)
+        raise TableError(f"{path} is empty{more}; a table needs a header and records.")
     raise TableError(f"{path} has no header: its first row has {ENDLESS}.")
 
 

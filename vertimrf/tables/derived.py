@@ -34,15 +34,16 @@ def as_stated(read: ReadOptions, schema: Schema, party: str) -> ReadOptions:
 
 
 def opened(
-    sources: Sequence[Source], schema: Schema, parties: Sequence[str], read: ReadOptions
+    sources: Sequence[Source], schema: Schema | None, read: ReadOptions, party: str | None = None
 ) -> tuple[Sequence[Source], ReadOptions]:
-    """The tables of some parties of a schema, each read as :func:`as_stated`, and how their ids are.
+    """The tables of a schema's parties, or of one, each read :func:`as_stated`, and how ids are.
 
     Ids of all are normalised alike.
     """
-    if len(sources) != len(parties):
+    parties = [party] if party or schema is None else schema.party_names
+    if schema is None or len(sources) != len(parties):
         return sources, read
-    reads = [as_stated(read, schema, party) for party in parties]
+    reads = [as_stated(read, schema, str(name)) for name in parties]
     formats = tuple({name for each in reads for name in each.id_format})
     tables = [
         source if each == read else open_pieces(source, each)

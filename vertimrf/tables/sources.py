@@ -39,7 +39,7 @@ from .dropped import Unreadable
 from .objects import of_one_type
 from .parts import Part, parts_of, together, with_keys
 from .read_options import DEFAULT, ReadOptions
-from .values import archive, json_lines, statistics, workbook
+from .values import archive, json_lines, statistics
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Bytes of a column of a Parquet file that are read at a time.
@@ -326,11 +326,13 @@ FORMATS = (
     Format("an Arrow stream", _starts(b"\xff\xff\xff\xff"), _arrow_stream, (".arrows",)),
     Format("an ORC file", _starts(b"ORC"), _orc, (".orc",)),
     Format("a ZIP archive", _starts(b"PK\3\4", b"PK\5\6"), archive, (".xlsx", ".ods", ".zip")),
-    Format("a spreadsheet", _starts(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), workbook, (".xls",)),
-    _statistics("an SPSS file", "read_sav", _starts(b"$FL2", b"$FL3"), ".sav", ".zsav"),
-    _statistics(
-        "an SPSS portable file", "read_por", lambda head: b"SPSS PORT FILE" in head, ".por"
+    _refused(
+        "an Office file of before 2007, or one with a password",
+        "save it as .xlsx, without a password",
+        _starts(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     ),
+    _statistics("an SPSS file", "read_sav", _starts(b"$FL2", b"$FL3"), ".sav", ".zsav"),
+    _refused("an SPSS portable file", "save it as .sav", lambda head: b"SPSS PORT FILE" in head),
     _statistics(
         "a Stata file",
         "read_dta",

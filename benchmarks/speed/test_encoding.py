@@ -1,0 +1,133 @@
+"""Encoders of ``vertimrf bench``, their parts, and what their speed is held to."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks.baselines import encode_dense, python_work, roofline_work
+from benchmarks.speed.paths import (
+    ENCODERS,
+    SECRET,
+    ScheduledPair,
+    ScheduledPairs,
+    SharedKeyEncoder,
+    SharedKeys,
+    SketchEncoder,
+    threads,
+)
+
+STREAMED = ["count-sketch", "scheduled-pairs", "published"]
+SIDES = range(4), range(4, 8)
+
+
+def table(n, d=8, u=8):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 2**64, n, dtype=np.uint64), rng.integers(0, u, (d, n), dtype=np.uint16)
+
+
+def pairs_plan(keys):
+    each = tuple(
+        ScheduledPair(left, right, keys // 16) for left, right in itertools.product(*SIDES)
+    )
+    return ScheduledPairs(6326, 9, 20, each, (8,) * 8)
+
+
+def both_parties(n, keys, chunk=None):
+    """Scheduled pairs at both parties, from arrays to published levels."""
+    plan, (digests, codes) = pairs_plan(keys), table(n)
+
+    def action():
+        for side in SIDES:
+            encoder = SketchEncoder(plan, tuple(side), SECRET)
+            for at in range(0, n, chunk or n):
+                part = slice(at, at + (chunk or n))
+                encoder.update(digests[part], codes[side.start : side.stop, part])
+            encoder.result()
+
+    return action
+
+
+def dense(n, d, keys):
+    """The kernel that hashes every pair, d attributes under the same keys."""
+    digests, codes = table(n, d)
+    first, levels = np.arange(d) * 8, np.ones((d * 8, keys), np.uint8)
+    return lambda: encode_dense(np.uint64(1), np.uint64(2), digests, codes, first, 20, levels)
+
+
+@pytest.mark.parametrize("encoder", STREAMED)
+def test_encoding(speed, encoder, rows, on):
+    work = ENCODERS[encoder](rows)
+    scales = {"counters": work.counters, "moved": work.moved, "scattered": work.scattered}
+    speed(work.encode, rows, on, **scales)
+
+
+@pytest.mark.parametrize("encoder", STREAMED)
+def test_merging(speed, encoder):
+    speed(ENCODERS[encoder](10**4).merge, 10**4)
+
+
+@pytest.mark.parametrize("encoder", STREAMED)
+def test_estimates_of_all_cells(speed, encoder, on):
+    speed(ENCODERS[encoder](10**4).estimate, 10**4, on)
+
+
+def test_pairs_beside_every_pair(speed, hold, million):
+    keys = 131_072 if million == 10**6 else 1024
+    every, (digests, codes) = dense(1000, 1, keys), table(500, 1)
+    mine, hashed = speed(both_parties(million, keys), million, reference=every)
+    pair = mine / (2 * million * keys)
+    hold("  per pair, times the dense kernel", hashed / (1000 * keys) / pair)
+    begin = time.perf_counter()
+    python_work(digests, codes[0], 8, 1000)()
+    loop = (time.perf_counter() - begin) / (500 * 1000)
+    hold("  per pair, times the Python loop over xxhash", loop / pair)
+
+
+def test_pairs_beside_the_roofline(speed, hold, million):
+    keys = 131_072 if million == 10**6 else 1024
+    works = [roofline_work(pairs_plan(keys), list(side), million) for side in SIDES]
+    mine, least = speed(
+        both_parties(million, keys), million, reference=lambda: [work() for work in works]
+    )
+    hold("  times the roofline", mine / least)
+
+
+@pytest.mark.slow
+def test_more_keys_and_records(speed, hold, million):
+    few = both_parties(million, 131_072)
+    eightfold, once = speed(both_parties(million, 8 * 131_072), million, rounds=3, reference=few)
+    hold("eight times the keys, times as long", eightfold / once)
+    many = both_parties(10 * million, 131_072, million)
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        many()
+        seconds.append(time.perf_counter() - begin)
+    hold("ten times the records in chunks, times as long", sorted(seconds)[1] / once)
+
+
+@pytest.mark.slow
+def test_published_beside_every_pair(speed, hold, million):
+    plan, (digests, codes) = SharedKeys(6326, 9, 20, 2000, (8,) * 8), table(million)
+
+    def action():
+        encoder = SharedKeyEncoder(plan, range(8), SECRET)
+        encoder.update(digests, codes)
+        encoder.result()
+
+    mine, every = speed(action, million, reference=dense(million // 50, 8, 2000))
+    hold("published shared keys, t=2,000, times dense", 50 * every / mine)
+
+
+@pytest.mark.slow
+def test_two_threads(speed, hold, million):
+    work = both_parties(million, 131_072)
+
+    def single():
+        with threads(1):
+            work()
+
+    two, one = speed(work, million, on=2, reference=single)
+    hold("2 threads, times 1 thread", one / two)

@@ -12,8 +12,8 @@ from planning import plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.shares import ONE_WAY_SHARE
-from vertimrf.plan.verdict import GOOD, ROUGH, _outlook, _shares, verdict
+from vertimrf.plan.shares import ONE_WAY_SHARE, distances
+from vertimrf.plan.verdict import DEPENDENCE, GOOD, ROUGH, _outlook, _shares, links, stated, verdict
 
 TWO = schema_of(one=ADULT[:8], two=ADULT[8:])
 ONE = schema_of(one=ADULT)
@@ -44,6 +44,45 @@ def test_the_word_follows_the_stated_bounds():
         words[judged.word] = judged.errors.three
     assert words["good"] <= GOOD < words["rough"] <= ROUGH
     assert set(words) == {"good", "rough", "useless"}
+
+
+def test_pairs_across_parties_are_named_by_what_is_predicted_of_them():
+    many, few = (plan_with(TWO, expected_records=n) for n in (1_000_000, 3000))
+    count = len(TWO.varying("one")) * len(TWO.varying("two"))
+    (known,) = links(many)
+    first = f"{TWO.names[0]} × {TWO.names[8]}"
+    assert known.startswith(
+        f"{count} of {count} pairs of columns across parties are predicted to be known in their values: {first}, "
+    )
+    assert known.endswith(f", and {count - 5} more.")
+    # Every pair with a halved attribute is known by a trend alone; of others, noise decides.
+    noise = distances(_outlook(few), _shares(few, _outlook(few))).across
+    halved = [
+        a in few.halved or b in few.halved for a in range(8) for b in range(8, len(TWO.names))
+    ]
+    expected = [
+        sum(halved),
+        sum(not half and lost > DEPENDENCE for half, lost in zip(halved, noise, strict=True)),
+    ]
+    assert few.halved and min(expected) > 0
+    said = links(few)
+    for number, words in zip(expected, ("known by a trend alone", "have more noise"), strict=True):
+        assert any(line.startswith(f"{number} of {count} ") and words in line for line in said)
+    assert all(f"  {line}" in few.summary().splitlines() for line in said)
+    assert links(plan_with(ONE, expected_records=3000)) == []
+
+
+def test_reports_have_the_verdicts_figures():
+    plan = plan_with(TWO, expected_records=20_000)
+    errors = verdict(plan).errors
+    out = stated(plan)
+    assert out["verdict"] == str(plan.verdict())
+    assert out["predicted"]["three"] == errors.three
+    assert out["predicted"]["correlation"] == errors.correlation
+    alone = stated(plan_with(schema_of(one=(3, 4)), expected_records=20_000))["predicted"]
+    # Of two columns there are no three, and nothing across parties; JSON has no NaN.
+    assert not {"three", "across", "correlation"}.intersection(alone)
+    assert all(map(math.isfinite, alone.values()))
 
 
 def test_a_useless_plan_is_refused_with_what_would_help():

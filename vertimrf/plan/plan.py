@@ -649,8 +649,10 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines += self._independence()
+        from .verdict import links
+
         if (judged := self.verdict()) is not None:
-            lines.append(f"  {judged}")
+            lines += [f"  {sentence}" for sentence in (judged, *links(self))]
         for attribute in self.schema.shared:
             holders = " and ".join(
                 self.party_names[party] for party in self.schema.holders[attribute]

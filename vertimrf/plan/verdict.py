@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Flags, Floats
-from ..errors import PlanError
+from ..errors import PlanError, first
 from ..privacy.accountant import gaussian_rho
 from .defaults import MESSAGE_BYTES
 from .plan import SCORE_SENSITIVITY, Plan
@@ -39,6 +39,13 @@ PAIR_ROUNDING, THREE_ROUNDING = 0.04, 0.14
 # trends and tables of bins add to the error of a correlation, whose usual value is CORRELATION.
 TREND_LEFT = 0.06
 TREND_FORM, BINS_FORM, CORRELATION = 0.05, 0.02, 0.15
+# Pairs that are named of each kind: known, by a trend alone, and not.
+MAX_PAIRS = 5
+LINKS = (
+    "are predicted to be known in their values",
+    "are predicted to be known by a trend alone",
+    "have more noise than usual pairs have dependence, and may not be known",
+)
 # Errors of means, and of differences of a mean between two groups, per distance and root of values.
 MEAN, COMPARISON = 2.7, 4.5
 # A remedy multiplies epsilon or the records by this number.
@@ -152,6 +159,26 @@ def stated(plan: Plan) -> dict[str, Any]:
         del figures["three"]
     known = {name: value for name, value in figures.items() if math.isfinite(value)}
     return {"verdict": str(judged), "predicted": known}
+
+
+def links(plan: Plan) -> list[str]:
+    """Sentences that name pairs of columns across parties, by how well they are predicted to be
+    known: in their values if the noise is below the dependence of a usual pair, or by a trend.
+    """
+    outlook = _outlook(plan)
+    if outlook is None or plan.sketch is None or not outlook.pairs_across:
+        return []
+    held = [plan.schema.varying(name) for name in plan.party_names]
+    pairs = [pair for two in itertools.combinations(held, 2) for pair in itertools.product(*two)]
+    kinds: tuple[list[str], ...] = ([], [], [])
+    for pair, noise in zip(pairs, distances(outlook, _shares(plan, outlook)).across, strict=True):
+        kind = 1 if {*plan.halved} & {*pair} else 0 if noise <= DEPENDENCE else 2
+        kinds[kind].append(" × ".join(plan.schema.names[a] for a in pair))
+    return [
+        f"{len(some):,} of {len(pairs):,} pairs of columns across parties {what}: {', '.join(first(some, MAX_PAIRS))}."
+        for some, what in zip(kinds, LINKS, strict=True)
+        if some
+    ]
 
 
 def useful(plan: Plan) -> Plan:

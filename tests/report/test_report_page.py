@@ -22,8 +22,10 @@ from threadpoolctl import threadpool_limits
 import vertimrf
 from vertimrf.distances import tvd
 from vertimrf.errors import PlanError, SchemaError, TableError
+from vertimrf.model.trust import Evidence
 from vertimrf.original_values import original_values
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.verdict import in_percent
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
@@ -514,6 +516,9 @@ def test_values_stand_beside_what_was_released_and_beside_the_truth(made, plain)
         assert told[f"{name} = {value:g}", "truth"] == {percent(real)}
         assert told[f"{name} = {value:g}", "the rows"] == {percent(rows)}
     assert told[f"{name} = {common[0][0]:g}", "KS"] == {percent(column["ks"])}
+    known = content(made.run, truth, None, beside).apart
+    for subject, key in (("three columns together", "three"), ("single columns", "column")):
+        assert told[subject, "truth"] == {in_percent(known[key])}
     # The truth by finer cell is that of the bins of which they are parts.
     drawn = content(made.run, truth, None, beside)
     codes = schema.attributes[place]
@@ -526,3 +531,13 @@ def test_values_stand_beside_what_was_released_and_beside_the_truth(made, plain)
     # Distances to the truth are of as many rows of the model.
     rows = beside.rows
     assert drawn.apart["three"] == tvd(made.codes[:-1], rows[:-1], schema.sizes[:-1], (3,))[3]
+
+
+def test_pairs_that_the_model_lost_are_named(made, plain, monkeypatch):
+    names = made.run.model.schema.names
+    assert "have lost them" not in plain
+    pair = next(pair for pair in made.run.model.evidence.places if pair == (2, 4))
+    monkeypatch.setattr(Evidence, "dropped", [pair])
+    said = " × ".join(shown(names[a]) for a in pair)
+    sentence = f"the model has lost them: do not read their relation from the result: {said}."
+    assert sentence in " ".join(Figures(page(made.run)).sentences)

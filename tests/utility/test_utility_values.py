@@ -134,4 +134,5 @@ def test_correlations_of_all_pairs_are_those_of_each():
         alone = correlation(columns[one], columns[other])
         assert (r is None) == (alone is None)
         assert r is None or r == pytest.approx(alone, abs=1e-9)
-    assert len(found) == 21 and found["a", "b"] is not None
+    assert len(found) == 21
+    assert found["a", "b"] is not None

@@ -124,8 +124,7 @@ def synthetic(table, schema, workload):
     planning = PlanOptions(expected_records=len(table), workload=workload, even_if_useless=True)
     plan = make_plan(schema, EPSILON, planning)
     result = run_protocol(plan, tables, RunOptions(rows=len(table))).result
-    own = zip(tables, schema.parties, strict=True)
-    real = np.concatenate([part.codes[: len(columns)] for part, (_, columns) in own])
+    real = np.concatenate([part.own for part in tables])
     return result.table.to_pandas(), tvd(real, result.codes, schema.sizes, [3])[3]
 
 

@@ -17,7 +17,7 @@ from .errors import PlanError
 from .files.bits import packed_size
 from .kernels.bandwidth import scatter_add
 from .kernels.jit import for_each, in_slices, threads
-from .plan.defaults import ENCODER, ENCRYPTED, PUBLISHED
+from .plan.defaults import ENCODER
 from .progress import SILENT, Progress
 from .releases.count_sketches.encoding import CountSketchEncoder
 from .releases.count_sketches.intersections import CountedGroup, estimate_cells
@@ -216,8 +216,8 @@ def encrypted_counts(rows: int) -> Work:
 ENCODERS = {
     ENCODER: count_sketches,
     "scheduled-pairs": scheduled_pairs,
-    PUBLISHED: shared_keys,
-    ENCRYPTED: encrypted_counts,
+    "published": shared_keys,
+    "encrypted": encrypted_counts,
 }
 
 
@@ -256,7 +256,7 @@ def run_bench(
         with threads(number):
             machines.append(measure_machine())
     if not encoders:
-        encoders = [n for n in ENCODERS if n != ENCRYPTED or importlib.util.find_spec("gmpy2")]
+        encoders = [n for n in ENCODERS if n != "encrypted" or importlib.util.find_spec("gmpy2")]
     for name in encoders:
         progress.step(name)
         with threads(most):

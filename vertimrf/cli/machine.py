@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from ..errors import KernelError, PlanError
-from ..plan.defaults import ENCODER, ENCODERS
+from ..plan.defaults import ENCODER
 from ..progress import for_terminal
+from ..releases.register import KINDS
 from .common import compile_kernels
 from .group import main
 from .options import runs
@@ -49,7 +50,7 @@ def bench(
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)
     compared = {"datasketches": against_datasketches(rows)} if against else {}
-    compile_kernels("party", "server", *ENCODERS)
+    compile_kernels("party", "server", *KINDS)
     figures = run_bench(rows, encoder, threads, for_terminal())
     write_json(json_file, {"kind": "benchmark"} | figures | compared)
     if json_file == "-":

@@ -379,7 +379,9 @@ def drafted_numbers(
     values, counts = _sorted(numbers)
     shape = recognise(values, counts, clamp=clamp)
     if shape.single and format is None:
-        decimals = dict(zip(decimals_of(values).tolist(), counts.tolist(), strict=True))
+        decimals = dict(
+            zip(decimals_of(values.astype(float)).tolist(), counts.tolist(), strict=True)
+        )
         attribute = drafted_numbers(name, decimals, missing, clamp, format, flag)
         return replace(attribute, type=SINGLES)
     if (

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .partition import Lattice, Partition
 
 # A cell holds more than its neighbours if its count exceeds theirs by this many standard errors of
-# the noise, and by this part of the records of its bin; PLAIN neighbours on either side are compared.
-SPIKE_ERRORS, SPIKE_PART, PLAIN = 4.0, 0.02, 4
+# the noise; PLAIN neighbours on either side are compared.
+SPIKE_ERRORS, PLAIN = 4.0, 4
 # Where the ends of a bin differ by this factor, records below x grow as a power of x, from LEAST to MOST; it takes STEPS halvings to find.
 WIDE, LEAST, MOST, STEPS = 2.0, -3.0, 4.0, 30
 # A half of a bin differs from the straight line by what exceeds this many standard errors.
@@ -169,7 +169,7 @@ def shape_inside(
     if measured is None:
         return _line(coarse, cells, owners, counts, lattice)
     measured = np.asarray(measured, float)
-    spikes = _spikes(cells, owners, measured, counts[owners], error)
+    spikes = _spikes(cells, owners, measured, error)
     plain = measured - spikes
     left = np.maximum(counts - np.bincount(owners, spikes, len(counts)), 0.0)
     spread = _halves(owners, plain, _line(coarse, cells, owners, left, lattice), error)
@@ -184,7 +184,6 @@ def _spikes(
     cells: Partition,
     owners: Integers,
     measured: Floats,
-    records: Floats,
     error: float,
 ) -> Floats:
     """Records of cells beyond those of their neighbours in the bin [shape=(cells,), float64]."""
@@ -198,8 +197,7 @@ def _spikes(
     known = ~np.isnan(usual).all(axis=0)
     level[known] = np.maximum(np.nanmedian(usual[:, known], axis=0), 0.0)
     excess = measured - level
-    least = np.maximum(SPIKE_ERRORS * error, SPIKE_PART * records)
-    return np.where((excess > least) & ~cells.points, excess, 0.0)
+    return np.where((excess > SPIKE_ERRORS * error) & ~cells.points, excess, 0.0)
 
 
 def _halves(owners: Integers, measured: Floats, line: Floats, error: float) -> Floats:

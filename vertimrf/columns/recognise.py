@@ -34,7 +34,7 @@ REACH = 2.0**40
 # A value is a point if it exceeds what its neighbours suggest by this part of the records, by this factor, and by this many
 # standard errors. The part is smaller for 0 and the least and greatest value, which mostly have a meaning, and still smaller for a
 # value that lies alone: as far from the next as most records spread. Lighter heaps are left to the fine marginal inside bins.
-POINT, END, ALONE, FACTOR, ERRORS = 0.02, 0.005, 0.001, 3.0, 5.0
+POINT, END, ALONE, FACTOR, ERRORS = 0.01, 0.005, 0.001, 3.0, 5.0
 # They suggest the second largest count of this many on a side, so that heaps as regular as the step are no points.
 POINTS, NEIGHBOURS = 20, 6
 # Most bins of the values that are no points, and fewest.

@@ -100,9 +100,8 @@ def run_demo(
     say(plan.summary())
     trial = run_protocol(plan, parts, options, folder, ring)
     write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
-    # All tables have the same flights in one order, and every flight fits. Finer cells come last.
-    own = zip(parts, schema.parties, strict=True)
-    truth = np.concatenate([part.codes[: len(columns)] for part, (_, columns) in own])
+    # All tables have the same flights in one order, and every flight fits.
+    truth = np.concatenate([part.own for part in parts])
     # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be
     # 1 to 2 % more accurate.
     apart = sample(trial.result.initial, truth.shape[1], np.random.default_rng(options.seed))

@@ -18,15 +18,15 @@ from ..columns.draft import Excluded, draft_attribute
 from ..columns.formats import DateOrder
 from ..errors import SchemaError, TableError
 from ..plan.schema import Reading, Schema
-from .arrow import header_doubt
+from .arrow import Pieces, header_doubt
 from .csv_file import csv_delimiter, csv_head
 from .databases import database_of
 from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import offers
-from .parts import parts_of
+from .parts import Part, parts_of
 from .read_options import DEFAULT, ReadOptions
-from .sources import CSV, Source, format_of, has_types, open_pieces, read_arrow, reading, several
+from .sources import CSV, Source, format_of, open_pieces, read_arrow, reading, several
 from .table import without_column
 
 LOG = logging.getLogger(__name__)
@@ -105,14 +105,16 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    given = several(sources)
-    tables, reads = [], []
-    for source in given:
+    tables, chosen, reads = [], [], []
+    for source in several(sources):
         reads.append(_guessed(source, read))
-        table = read_arrow(source, reads[-1])
+        # A file is opened once.
+        lies = isinstance(source, str | os.PathLike | Part)
+        opened = open_pieces(source, reads[-1]) if lies else source
+        table = read_arrow(opened, reads[-1])
+        chosen.append(not isinstance(opened, Pieces) or opened.typed)
         pieces = named_ids(open_pieces(table), read, id)
         tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
-    chosen = [has_types(source, each) for source, each in zip(given, reads, strict=True)]
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")

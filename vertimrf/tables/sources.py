@@ -80,13 +80,6 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     return table
 
 
-def has_types(source: Source, read: ReadOptions = DEFAULT) -> bool:
-    """Whether a table has types of its own, unlike a CSV file, whose columns are text."""
-    if isinstance(source, str | os.PathLike | Part):
-        return open_pieces(source, read).typed
-    return not isinstance(source, Pieces) or source.typed
-
-
 def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
     """Tables as a list, of one table or of several. What can be read only once is read now."""
     return [

@@ -108,6 +108,11 @@ class Table:
         return Table(self.attributes, digests, codes, persons, self.dropped, blanks)
 
     @property
+    def own(self) -> Codes:
+        """Codes of the columns, without their finer cells [shape=(columns, n)]."""
+        return self.codes[: len({attribute.name for attribute in self.attributes})]
+
+    @property
     def records(self) -> int:
         """Number of records."""
         return len(self.digests)

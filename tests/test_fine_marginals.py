@@ -100,9 +100,20 @@ def without_noise(plan, table):
 PLAN = planned()
 
 
+# The largest distance of 20,000 rows from their law with a chance of 1e-5 (Massart), and what smoothing below this plan's noise
+# of 2 records adds.
+KS = math.sqrt(math.log(2e5) / 2 / 20_000) + 0.002
+
+
 @pytest.fixture(scope="module")
 def result():
-    return without_noise(PLAN, table_of())
+    """Of a plan whose stated noise, below which counts are smoothed, is small as well."""
+    return without_noise(planned(epsilon=50.0), table_of())
+
+
+def chance(share, rows):
+    """4.5 standard errors of a share of rows, whose chance is below 1e-5."""
+    return 4.5 * math.sqrt(share * (1 - share) / rows)
 
 
 def test_the_ledger_has_what_fine_marginals_cost():
@@ -268,16 +279,14 @@ def distances(table, made):
 
 
 def test_values_follow_them(result):
-    """20,000 rows have a standard error of .004; what is below the stated noise is smoothed, which costs up to .05 here.
-
-    Along straight lines all are far off.
-    """
+    """Along straight lines all are far off."""
     table, made = table_of(), result.table.to_pandas()
-    assert max(distances(table, made)) < 0.05
+    assert max(distances(table, made)) < KS
     straight = replace(result, shapes={}).table.to_pandas()
     assert min(distances(table, straight)) > 0.06
+    true = (table["paid"] == 0).sum() / table["paid"].count()
     assert (made["paid"] == 0).sum() / made["paid"].count() == pytest.approx(
-        (table["paid"] == 0).sum() / table["paid"].count(), abs=0.02
+        true, abs=chance(true, 19_000)
     )
     # Codes are what they were; only values inside bins change.
     for one in (made, straight):
@@ -292,9 +301,10 @@ def test_a_saved_model_draws_the_same_values(result, tmp_path):
     assert loaded.shapes.keys() == model.shapes.keys() == {0, 2, 3}
     rows = loaded.sample(20_000, seed=2)
     assert rows.equals(model.sample(20_000, seed=2))
-    assert max(distances(table_of(), rows.to_pandas())) < 0.05
+    assert max(distances(table_of(), rows.to_pandas())) < KS
     (draw, _) = loaded.draws(2, 20_000, seed=1)
-    assert max(distances(table_of(), draw.to_pandas())) < 0.07
+    # A draw has the noise of a fit as well: its one-way counts are off by some 20 of 4,000 records.
+    assert max(distances(table_of(), draw.to_pandas())) < KS + 0.02
 
 
 def test_a_limit_cuts_bins_by_what_is_inside_them(result):
@@ -304,11 +314,11 @@ def test_a_limit_cuts_bins_by_what_is_inside_them(result):
         rows = model.sample(5000, given={"paid": {"from": 0, "below": high}}, seed=1).to_pandas()
         assert rows["paid"].max() < high
         true = (table == 0).sum() / (table < high).sum()
-        # Few others are below 10: their part is what the noise leaves of a straight line.
-        assert (rows["paid"] == 0).mean() == pytest.approx(true, abs=0.08)
+        assert (rows["paid"] == 0).mean() == pytest.approx(true, abs=chance(true, 5000))
     expected = (table <= 0).sum()
     rows = model.sample(given={"paid": {"to": 0}}, seed=1)
-    assert rows.num_rows == pytest.approx(expected, rel=0.05)
+    # Nothing is drawn: smoothing moves a few records.
+    assert rows.num_rows == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize(

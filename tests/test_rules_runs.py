@@ -70,7 +70,10 @@ def broken(table):
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
 def test_every_row_of_two_parties_and_of_their_model_keeps_the_rules(encoder, tmp_path):
-    """Without rules, at this little budget, hundreds of rows break each of them."""
+    """Without rules, at this little budget, rows break each of them: 65 to 1,700 of 3,000 in eight runs.
+
+    The logarithm of the least varies by 0.5 from run to run, so none at all is nine standard deviations off.
+    """
     made = {}
     for rules in (RULES, ()):
         stated = schema(rules=rules)
@@ -86,7 +89,7 @@ def test_every_row_of_two_parties_and_of_their_model_keeps_the_rules(encoder, tm
         result = run_protocol(plan, dealt(stated, codes)).result
         made[rules] = result
     assert broken(made[RULES].table) == [0, 0, 0]
-    assert min(broken(made[()].table)) > 30
+    assert all(broken(made[()].table))
     assert made[RULES].table["arrival"].null_count > 0
     Model(made[RULES].plan.schema, made[RULES].model, made[RULES].ledger).save(tmp_path / "m")
     model = Model.load(tmp_path / "m")

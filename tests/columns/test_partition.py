@@ -259,3 +259,23 @@ def test_cells_of_equal_ratio_have_no_wider_last_one():
             # Five standard errors of a share of 20,000 twice, and 1 % for the noise.
             below = (drawn < np.quantile(values, part)).mean()
             assert abs(below - part) < 5 * np.sqrt(2 * part * (1 - part) / 20_000) + 0.01
+
+
+@pytest.mark.parametrize("power", [-1.5, -0.5, 1e-9, 0.4, 2.5])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e9, 1e200])
+def test_records_grow_as_the_power_that_neighbours_have(power, sign, unit):
+    """Bins of a column whose records below x grow as a power: every cell has its part, to the last tail bin."""
+    edges = np.array([1.0, 3, 10, 40, 90])
+    below = edges**power / power
+    counts = 1e6 * np.diff(below)
+    ends = tuple((unit * edges).tolist()) if sign > 0 else tuple((-unit * edges[::-1]).tolist())
+    attribute = Numbers("x", ends)
+    made = attribute.shape(counts[::sign], None, 0.0)
+    cells = attribute.fine.partition
+    low, high = np.abs([cells.lows, cells.highs]) / unit
+    expected = 1e6 * np.abs(high**power - low**power) / abs(power)
+    # The first bin has no neighbour on its other side; the last is a tail if it has fewer records.
+    known = (attribute.fine.owners if sign > 0 else 3 - attribute.fine.owners) > 0
+    known &= np.maximum(low, high) <= (90.1 if counts[3] < counts[2] else 40.1)
+    assert made[known] == pytest.approx(expected[known], rel=1e-4)

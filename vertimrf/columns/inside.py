@@ -266,8 +266,9 @@ def _line(
         )
         mass = np.maximum(above - below, 0.0)
         bent = ~np.isnan(power[owners])
-        lows, highs = (side[bent] for side in sides)
-        mass[bent] = np.abs(_grown(highs, power[owners][bent]) - _grown(lows, power[owners][bent]))
+        power, unit = power[owners[bent]], np.maximum(np.abs(begin), np.abs(stop))[owners[bent]]
+        below, above = (_grown(side[bent] / unit, power) for side in sides)
+        mass[bent] = np.abs(above - below)
     total = np.bincount(owners, mass, len(coarse))
     mass = np.where((total > 0)[owners], mass / np.where(total > 0, total, 1)[owners], 1.0)
     line: Floats = mass * counts[owners]
@@ -290,7 +291,7 @@ def _tilts(starts: Floats, stops: Floats, counts: Floats) -> Floats:
     slope = (beside[2:] - beside[:-2]) * width / 2
     slope = np.divide(slope, apart, out=np.zeros(len(slope)), where=apart > 0)
     limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
-    tilt: Floats = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(
+    tilt: Floats = np.where(np.sign(fall) * np.sign(rise) > 0, np.sign(fall) * limit, 0) / np.where(
         density > 0, density, 1
     )
     return tilt
@@ -317,10 +318,13 @@ def _powers(starts: Floats, stops: Floats, counts: Floats) -> Floats:
         density = counts / (stops - starts)
         for _ in range(STEPS):
             power = (least + most) / 2
-            here, there = (_grown(high[at], power) - _grown(low[at], power) for at in (near, far))
+            here, there = (
+                _grown(high[at] / high[near], power) - _grown(low[at] / high[near], power)
+                for at in (near, far)
+            )
             more = counts[far] * here > counts[near] * there
             least, most = np.where(more, power, least), np.where(more, most, power)
-    wide, rise, apart = high >= WIDE * low, np.diff(density), starts * stops < 0
+    wide, rise, apart = high >= WIDE * low, np.sign(np.diff(density)), (starts < 0) & (stops > 0)
     bent = wide[1:-1] & (rise[1:] * rise[:-1] > 0)
     bent &= (starts[:-2] >= 0) | (stops[2:] <= 0)
     out[1:-1][bent] = (power[1:] / 2 + power[:-1] / 2)[bent]
@@ -328,12 +332,15 @@ def _powers(starts: Floats, stops: Floats, counts: Floats) -> Floats:
         tail = wide[end] and density[end] < density[beside] and counts[end] < counts[beside]
         if tail and low[end] >= high[beside] and not apart[beside]:
             out[end] = power[end]
+    # Beyond what double precision can take, there is a line.
+    with np.errstate(invalid="ignore"):
+        out[~np.isfinite(_grown(low / high, out))] = np.nan
     return out
 
 
 def _grown(numbers: Floats, power: Floats) -> Floats:
-    """The size of numbers to a power, less 1, over it: the logarithm for a power of 0."""
+    """The size of numbers to a power, less 1, over it: nearly the logarithm for a power of 0."""
     power = np.where(np.abs(power) < 1e-6, 1e-6, power)
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         grown: Floats = np.expm1(power * np.log(np.abs(numbers))) / power
     return grown

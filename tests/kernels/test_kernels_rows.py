@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, pick, weighed_counts
+from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, pick, rake, weighed_counts
 from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
@@ -61,6 +61,28 @@ def test_weights_and_counts_equal_loops(wanted, n, seed):
     # The log of a row is what one unit of its weight would add to the sum of logs times counts.
     expected = [1 + float(logs @ counted(codes[:, [i]], wanted, np.ones(1))) for i in range(n)]
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_raking_scales_weights_to_the_wanted_sums_of_one_table_after_the_other():
+    rng, n = np.random.default_rng(5), 2 * BLOCK + 3
+    codes = rows_of(rng, n)
+    tables, terms, cells = lookups(SUBSETS)
+    weights, wanted = rng.random(n), n * rng.uniform(0, 3 / len(SUBSETS), cells)
+    # Cells to leave alone, to bound, and without rows.
+    wanted[rng.random(cells) < 0.2] = 0.5
+    expected = weights.copy()
+    begin = 0
+    for subset in SUBSETS:
+        table = counted(codes, [subset], expected)
+        want = wanted[begin : begin + table.size]
+        begin += table.size
+        factors = np.divide(want, table, out=np.ones(table.size), where=(table > 0) & (want >= 1))
+        expected *= [
+            counted(codes[:, [i]], [subset], np.ones(1)) @ np.clip(factors, 0.25, 4)
+            for i in range(n)
+        ]
+    rake(codes, tables, terms, wanted, 1.0, weights)
+    np.testing.assert_allclose(weights, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])

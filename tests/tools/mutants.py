@@ -2035,6 +2035,27 @@ NAMED = (
         "server/test_parities.py",
     ),
     Mutation(
+        "weights of rows are not raked, so that one-way counts move by many standard errors",
+        "model/sample.py",
+        "    if known:\n        kernels.rake",
+        "    if False:\n        kernels.rake",
+        "model/test_sample.py::test_what_the_tree_was_fitted_to_holds_in_rows_that_are_weighed",
+    ),
+    Mutation(
+        "rows are raked to one-way counts alone, and pairs of the tree are off",
+        "model/sample.py",
+        "[: int(RAKED_LOOKUPS / rows)], *alone]",
+        "[: 0 * int(RAKED_LOOKUPS / rows)], *alone]",
+        "model/test_sample.py::test_what_the_tree_was_fitted_to_holds_in_rows_that_are_weighed",
+    ),
+    Mutation(
+        "raking moves cells of too few rows",
+        "kernels/rows.py",
+        "kept = wanted[c] < least or sums[c] <= 0.0",
+        "kept = sums[c] <= 0.0",
+        "kernels/test_kernels_rows.py",
+    ),
+    Mutation(
         "of all candidates for a row the first is taken, whatever its counts",
         "model/sample.py",
         "return chosen * size + np.arange(size)",

@@ -1,4 +1,4 @@
-"""Rows as a model: weight by log-linear factors, count by weight, and pick with balanced counts.
+"""Rows as a model: weight by log-linear factors, count by weight, rake, and pick with balanced counts.
 
 Axes: c = columns of codes; n = rows; k = tables; t = terms (a column and its stride in a table).
 Tables lie one after the other in one flat array of cells.
@@ -16,7 +16,7 @@ BLOCK = 1024
 
 @kernel(forceinline=True)
 def _find_cells(columns, table, terms, begin, end, cells):  # type: ignore[no-untyped-def]
-    """Write the cells of a table in which rows lie into ``cells`` [shape=(BLOCK,), int64]."""
+    """Write the cells of a table in which rows lie into ``cells`` [int64]."""
     first, last, offset = table[0], table[1], table[2]
     count = end - begin
     for t in range(first, last):
@@ -81,6 +81,34 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
             _find_cells(columns, tables[k], terms, start, stop, cells)
             for i in range(stop - start):
                 out[cells[i]] += weights[start + i]
+
+
+@kernel
+def rake(columns, tables, terms, wanted, least, weights):  # type: ignore[no-untyped-def]
+    """Scale the weights of rows so that their sums in one table after the other are the wanted ones.
+
+    Source: Deming and Stephan (1940).
+
+    Args:
+        columns, tables, terms: as for :func:`add_logs`; the first table begins at cell 0.
+        wanted: sums of all cells [float64].
+        least: cells of smaller wanted sums are left alone; others change by a factor of four at most.
+        weights: weights of the rows, updated [shape=(n,), float64].
+    """
+    n = weights.size
+    cells, sums = np.empty(n, np.int64), np.empty(wanted.size)
+    for k in range(tables.shape[0]):
+        end = tables[k + 1, 2] if k + 1 < tables.shape[0] else wanted.size
+        for c in range(tables[k, 2], end):
+            sums[c] = 0.0
+        _find_cells(columns, tables[k], terms, 0, n, cells)
+        for i in range(n):
+            sums[cells[i]] += weights[i]
+        for c in range(tables[k, 2], end):
+            kept = wanted[c] < least or sums[c] <= 0.0
+            sums[c] = 1.0 if kept else min(max(wanted[c] / sums[c], 0.25), 4.0)
+        for i in range(n):
+            weights[i] *= sums[cells[i]]
 
 
 @kernel(forceinline=True)

@@ -137,6 +137,7 @@ JOBS = (
             (sample.assign, (H2, W1, W1, I1, I1, I1, *RANGE)),
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
+            (rows.rake, (H2, I2, I2, F1, float64, F1)),
             (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
             (rows.pick, (H2, U2, U2, float32[:, ::1], I1)),
         ),

@@ -1,8 +1,8 @@
 """Draw synthetic rows from a Markov random field (VertiMRF, phase 6).
 
 1. Draw several times as many rows as wanted from the junction tree, by systematic sampling at each
-clique (:func:`propose`). 2. Weight the rows by the off-tree factors, and resample them by these
-weights. 3. Pick one of several candidates for each row, so that the counts of low-order marginals
+clique (:func:`propose`). 2. Weight the rows by the off-tree factors, rake the weights so that the
+tree's own counts hold, and resample the rows by these weights. 3. Pick one of several candidates for each row, so that the counts of low-order marginals
 stay close to the expected ones.
 
 A model without off-tree factors skips step 2.
@@ -30,6 +30,9 @@ from .measurement import BinMap, Measurement, binned_sizes
 from .propagation import axis_map
 from .row_tables import RowTables, lookups
 
+# Attributes and probabilities of marginals.
+Known = Sequence[tuple[tuple[int, ...], Floats]]
+
 # Most and least rows of a batch, and most rows of which each is picked from several candidates: from
 # CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
 # weighted, because resampling from fewer is inaccurate.
@@ -45,6 +48,8 @@ MARGINAL_ROWS = 1 << 18
 # Bounds on the marginals that are balanced: cells per row, cells and lookups (one or two seconds) in
 # all. An order of marginals with more than LISTED members is left out.
 CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
+# Raking: least expected rows of a cell, and most lookups of pairs in a batch.
+FEW_ROWS, RAKED_LOOKUPS = 8.0, 3e7
 
 
 def sample(
@@ -80,11 +85,24 @@ def sample(
         ModelError: ``rows`` is less than 1 or too many for one draw, or a condition is unknown.
         NoMassError: a condition has no mass.
     """
-    if given:
-        codes = sample(model.restricted(given, shares), rows, rng, progress=progress)
-        for attribute, allowed in given.items():
-            codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
-        return codes
+    if not given:
+        return _sample(model, rows, rng, True, progress)
+    codes = _sample(model.restricted(given, shares), rows, rng, False, progress)
+    for attribute, allowed in given.items():
+        codes[attribute] = np.asarray(allowed, np.uint16)[codes[attribute]]
+    return codes
+
+
+def _sample(
+    model: MarkovRandomField,
+    rows: int,
+    rng: np.random.Generator,
+    raked: bool,
+    progress: Callable[[int, int], None] | None,
+) -> Codes:
+    """Draw rows as :func:`sample`; a conditional model's weights are not raked, because its tree
+    has other counts.
+    """
     _check(rows, len(model.sizes))
     picked = rows <= MAX_PICKED
     # A clique's counts are rounded once a batch.
@@ -98,13 +116,14 @@ def sample(
         stems = stems_of(model.sizes, _balanced_marginals(model.sizes, rows, batches, candidates))
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
+    known = known_of(model, max(ends[1] * candidates, MIN_WEIGHED)) if raked else ()
 
     def draw_batch(batch: int) -> None:
         begin, end = ends[batch], ends[batch + 1]
         batch_rng = np.random.default_rng(seeds[batch])
         # Of a few rows the first ones would be no fair sample.
         size = max(end - begin, MIN_BATCH)
-        proposed, places = _candidates(model, size * candidates, batch_rng)
+        proposed, places = _candidates(model, size * candidates, batch_rng, known)
         if stems is not None:
             by_row = np.empty((len(places), len(proposed)), np.uint16)
             _gather(proposed, places, by_row.T)
@@ -138,7 +157,7 @@ def draw_people(model: MarkovRandomField, rows: int, rng: np.random.Generator) -
     """
     _check(rows, len(model.sizes))
     codes = propose(model, min(max(rows, MIN_WEIGHED), MAX_PROPOSED), rng)
-    weights = _shares(_logs(model, codes)) if model.off_tree else None
+    weights = _weights(model, codes, known_of(model, codes.shape[1])) if model.off_tree else None
     return np.ascontiguousarray(codes[:, rng.choice(codes.shape[1], rows, p=weights)])
 
 
@@ -166,8 +185,9 @@ def marginals_of_rows(
         shape = binned_sizes((model.sizes[a] for a in names), kept)
         model.check(names, math.prod(shape))
         blanks.append(Measurement(names, kept, np.zeros(shape), 1.0))
-    codes, logs = _rows_of(model)
-    tables = RowTables(blanks).marginals(codes, _shares(logs) * model.total)
+    codes = _rows_of(model)
+    weights = _weights(model, codes, known_of(model, codes.shape[1]))
+    tables = RowTables(blanks).marginals(codes, weights * model.total)
     return [
         table.transpose(np.argsort(np.argsort(attributes)))
         for table, attributes in zip(tables, wanted, strict=True)
@@ -225,7 +245,7 @@ def expected_records(
     restricted = model.restricted(given, shares)
     if not model.off_tree or not given:
         return restricted.total
-    logs = [_rows_of(field)[1] for field in (restricted, model)]
+    logs = [_logs(field, _rows_of(field)) for field in (restricted, model)]
     masses = [float(x.max()) + math.log(np.exp(x - x.max()).mean()) for x in logs]
     return model.total * math.exp(
         min(math.log(restricted.total / model.total) + masses[0] - masses[1], 0.0)
@@ -246,27 +266,59 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Floats:
     return logs
 
 
-def _rows_of(model: MarkovRandomField) -> tuple[Codes, Floats]:
-    """The rows from which all marginals of a model are computed, and the logs of their weights."""
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-    return codes, _logs(model, codes)
+def _rows_of(model: MarkovRandomField) -> Codes:
+    """The rows from which all marginals of a model are computed [shape=(d, n), uint16]."""
+    return propose(model, MARGINAL_ROWS, np.random.default_rng(0))
 
 
-def _shares(logs: Floats) -> Floats:
-    """Weights that sum to 1, from their logs [shape=(n,), float64]."""
+def known_of(model: MarkovRandomField, rows: int) -> Known:
+    """Probabilities that the tree was fitted to, and that weights by off-tree factors keep.
+
+    Args:
+        model: the fitted model.
+        rows: number of weighed rows. Pairs with too many cells for them are left out.
+
+    Returns:
+        Attributes and table of every attribute, of pairs in cliques, and of every attribute again;
+        nothing without off-tree factors.
+    """
+    if not model.off_tree:
+        return ()
+    alone = [(a,) for a in range(len(model.sizes))]
+    inside = {pair for clique in model.tree.cliques for pair in itertools.combinations(clique, 2)}
+    pairs = [p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / FEW_ROWS]
+    wanted = [*alone, *pairs[: int(RAKED_LOOKUPS / rows)], *alone]
+    tables = (table / model.total for table in model.marginals(wanted))
+    return tuple(zip(wanted, tables, strict=True))
+
+
+def _weights(model: MarkovRandomField, codes: Codes, known: Known) -> Floats:
+    """Weights of rows by the off-tree factors, raked to what is known, which sum to 1
+    [shape=(n,), float64].
+    """
+    logs = _logs(model, codes)
     weights: Floats = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
+    if known:
+        kernels.rake(
+            codes,
+            *lookups((attributes, table.shape) for attributes, table in known),
+            np.concatenate([table.ravel() for _, table in known]),
+            FEW_ROWS / weights.size,
+            weights,
+        )
+        weights *= 1 / weights.sum()
     return weights
 
 
 def _candidates(
-    model: MarkovRandomField, rows: int, rng: np.random.Generator
+    model: MarkovRandomField, rows: int, rng: np.random.Generator, known: Known
 ) -> tuple[Codes, Integers]:
     """Candidates for rows of the model: proposals [shape=(d, n), uint16], and which of them."""
     if not model.off_tree:
         return propose(model, rows, rng), np.arange(rows)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
-    heap = np.cumsum(_shares(_logs(model, codes)))
+    heap = np.cumsum(_weights(model, codes, known))
     # The proposals are in random order. Without the last sum, rounding cannot lead beyond the last
     # row.
     places = np.searchsorted(

@@ -133,7 +133,7 @@ def fit_off_tree(
     measured marginals of one or two attributes are constrained to the model's counts.
 
     Args:
-        model: fitted to the measurements that its cliques contain.
+        model: fitted to the measurements that its cliques contain. It keeps its off-tree factors.
         measurements: all measurements.
         progress: called with step, iteration and gradient.
 
@@ -179,7 +179,10 @@ def fit_off_tree(
                 full = np.take(full, bins, axis=axis)
         tables[m.attributes] = full
     weighed = model.weighed(
-        [Factor(attributes, tables[attributes]) for attributes in sorted(tables)]
+        [
+            *model.off_tree,
+            *(Factor(attributes, tables[attributes]) for attributes in sorted(tables)),
+        ]
     )
     return weighed, frozenset(m.attributes for m in significant if m.attributes in tables)
 

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from ..arrays import Codes
 from ..errors import ModelError
 from ..kernels.contingency import contingency
+from .couple import APART
 from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
@@ -198,7 +199,8 @@ def _fitted(
         classes=field.class_maps,
         options=options,
     )
-    return fit_off_tree(fitted, measurements)[0]
+    together = [f for f in field.off_tree if f.logs.min() <= APART]
+    return fit_off_tree(fitted.weighed(together), measurements)[0]
 
 
 def _splits(field: MarkovRandomField, m: Measurement) -> bool:

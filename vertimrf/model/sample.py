@@ -24,6 +24,7 @@ from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
 from ..kernels.jit import for_each, in_slices
+from .couple import couple
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
@@ -423,7 +424,7 @@ def _check(rows: int, columns: int) -> None:
 
 def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
     """Draw rows from the junction tree alone, with counts in each clique close to the expected
-    ones.
+    ones. Columns that are missing together are coupled (:func:`~.couple.couple`).
 
     The tree is walked from its roots. Systematic sampling distributes the rows of each separator
     cell over the clique's cells: a cell that is expected e times gets floor(e) or ceil(e) rows.
@@ -461,6 +462,9 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
         for_each(len(level), functools.partial(extend, level))
     for a, classes in model.classes.items():
         codes[a] = _values(codes[a], classes, rng)
+    for factor in model.off_tree:
+        if len(factor.attributes) == 2:
+            couple(codes, tree, factor)
     return codes
 
 

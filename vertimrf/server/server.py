@@ -50,6 +50,7 @@ from ..releases.received import RecordCount
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
+from .missing import missing_together
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
     TOO_MANY_ERRORS,
@@ -512,8 +513,11 @@ class Server:
                 )
             # The paper's encoders have no off-tree factors.
             if not plan.compared:
+                together = missing_together(plan.schema, [*local, *crossing])
                 fitted, off_tree = fit_off_tree(
-                    fitted, [*local, *crossing], progress=fitting(options.progress)
+                    fitted.weighed(together),
+                    [*local, *crossing],
+                    progress=fitting(options.progress),
                 )
         fitted_to = off_tree.union(m.attributes for m in graph.kept)
         across = tuple(

@@ -71,6 +71,12 @@ def test_rooms_import_only_what_they_may(path):
     imported = {name.split(".")[0] for name in imports(path)}
     assert imported <= ONLY.get(room, imported), f"{room} imports {imported - ONLY[room]}"
     assert not imported & NEVER.get(room, set())
+    # What a party encodes with, and the server estimates with, is the other's to load.
+    loaded = {
+        part for name in imports(path) if name.startswith("releases.") for part in name.split(".")
+    }
+    assert not (room == "server" and "encoding" in loaded)
+    assert not (room in ("party", "cluster") and "estimation" in loaded)
     if ".".join(where.parts[:2]) not in PUBLISHED and str(where) not in PUBLISHED_IMPORTERS:
         assert not any(name.startswith(PUBLISHED) for name in imports(path))
 

@@ -130,9 +130,13 @@ class CrossPartyRelease(ABC):
         Raises:
             PlanError: the schema or an option is not for this kind.
         """
-        planning_of = import_module(f"{cls.__module__.rpartition('.')[0]}.planning")
-        choice: Choice = planning_of.planned(schema, planning, target)
+        choice: Choice = cls._room("planning").planned(schema, planning, target)
         return choice
+
+    @classmethod
+    def _room(cls, name: str) -> Any:
+        """A module beside the parameters. It is loaded when asked, so that planning loads no kernels."""
+        return import_module(f"{cls.__module__.rpartition('.')[0]}.{name}")
 
     @classmethod
     def refused(cls, planning: PlanOptions) -> str | None:
@@ -277,19 +281,22 @@ class CrossPartyRelease(ABC):
 
     def encode(self, side: Side) -> tuple[Bytes, ...]:
         """LocEnc: the tables of a party's groups, as :meth:`shapes` and :meth:`highest` say."""
-        raise NotImplementedError
+        tables: tuple[Bytes, ...] = self._room("encoding").encode(self, side)
+        return tables
 
-    @abstractmethod
     def estimate(self, received: Received) -> CrossParty:
         """CarEst: estimate cross-party marginals with standard errors.
 
         Raises:
             MessageError: messages that do not fit together.
         """
+        found: CrossParty = self._room("estimation").estimate(self, received)
+        return found
 
     def steps(self, side: Side) -> Steps:
         """A party's steps before its message, where :attr:`exchanges` says that there are some."""
-        raise NotImplementedError
+        steps: Steps = self._room("encoding").steps(self, side)
+        return steps
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...arrays import Bytes
 from ...errors import PlanError, PrivacyError
 from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
 from ...privacy.ledger import Kind, LedgerEntry
-from ..release import CrossPartyRelease, Side, check_contrasts, check_sizes
-
-if TYPE_CHECKING:
-    from ..received import CrossParty, Received
+from ..release import CrossPartyRelease, check_contrasts, check_sizes
 
 # Core seconds per record and repetition of a group, per counter with its noise, packed and sealed,
 # and per product of two counters; measured as those of plan/forecast.py.
@@ -183,18 +178,6 @@ class CountSketches(CrossPartyRelease):
             and (self.buckets, self.bits) == (other.buckets, other.bits)
             and other.repetitions - self.repetitions <= 1
         )
-
-    def encode(self, side: Side) -> tuple[Bytes, ...]:
-        """See :class:`CrossPartyRelease`."""
-        from .encoding import encode
-
-        return encode(self, side)
-
-    def estimate(self, received: Received) -> CrossParty:
-        """See :class:`CrossPartyRelease`."""
-        from .estimation import estimate
-
-        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,12 +14,8 @@ from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
 from ...privacy.ledger import Kind, LedgerEntry, Part
-from ..release import CrossPartyRelease, Side, check_contrasts, check_sizes
+from ..release import CrossPartyRelease, check_contrasts, check_sizes
 from .packing import Layout
-
-if TYPE_CHECKING:
-    from ..received import CrossParty, Received
-    from .encoding import Steps
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
 MAX_CAPACITY = 1 << 18
@@ -200,18 +195,6 @@ class EncryptedCounts(CrossPartyRelease):
     def spent(self, pairs: int) -> float | None:
         """See :class:`CrossPartyRelease`."""
         return pairs / (4 * self.sigma**2)
-
-    def steps(self, side: Side) -> Steps:
-        """See :class:`CrossPartyRelease`."""
-        from .encoding import steps
-
-        return steps(self, side)
-
-    def estimate(self, received: Received) -> CrossParty:
-        """See :class:`CrossPartyRelease`."""
-        from .estimation import estimate
-
-        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...arrays import Bytes
 from ...errors import PlanError
 from ...files.convert import Number
 from ...privacy.events import Event, GRREvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, Side, check_sizes
-
-if TYPE_CHECKING:
-    from ..received import CrossParty, Received
+from ..release import CrossPartyRelease, check_sizes
 
 
 @dataclass(frozen=True)
@@ -90,18 +85,6 @@ class RandomisedResponses(CrossPartyRelease):
     def highest(self, groups: Sequence[int]) -> list[int]:
         """See :class:`CrossPartyRelease`."""
         return [self.sizes[group] - 1 for group in groups]
-
-    def encode(self, side: Side) -> tuple[Bytes, ...]:
-        """See :class:`CrossPartyRelease`."""
-        from .encoding import encode
-
-        return encode(self, side)
-
-    def estimate(self, received: Received) -> CrossParty:
-        """See :class:`CrossPartyRelease`."""
-        from .estimation import estimate
-
-        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

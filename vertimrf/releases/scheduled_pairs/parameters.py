@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...arrays import Bytes
 from ...errors import PlanError
 from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
-
-if TYPE_CHECKING:
-    from ..received import CrossParty, Received
+from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
 
 # Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
 # of its own, so that this number is part of the hash.
@@ -124,18 +119,6 @@ class ScheduledPairs(CrossPartyRelease):
         return sum(
             CELL_KEY * sizes[pair.left] * sizes[pair.right] * pair.keys for pair in self.pairs
         )
-
-    def encode(self, side: Side) -> tuple[Bytes, ...]:
-        """See :class:`CrossPartyRelease`."""
-        from .encoding import encode
-
-        return encode(self, side)
-
-    def estimate(self, received: Received) -> CrossParty:
-        """See :class:`CrossPartyRelease`."""
-        from .estimation import estimate
-
-        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...arrays import Bytes
 from ...privacy.accountant import epsilon as composed_epsilon
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, Side, check_keys, check_levels, check_sizes
+from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
 from .published_claim import claimed_phantoms
 
 if TYPE_CHECKING:
     from ...plan.options import PlanOptions
-    from ..received import CrossParty, Received
 
 
 @dataclass(frozen=True)
@@ -83,18 +81,6 @@ class SharedKeys(CrossPartyRelease):
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; one table for each attribute."""
         return [(self.sizes[group], self.keys) for group in groups]
-
-    def encode(self, side: Side) -> tuple[Bytes, ...]:
-        """See :class:`CrossPartyRelease`."""
-        from .encoding import encode
-
-        return encode(self, side)
-
-    def estimate(self, received: Received) -> CrossParty:
-        """See :class:`CrossPartyRelease`."""
-        from .estimation import estimate
-
-        return estimate(self, received)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""

@@ -186,20 +186,15 @@ def merged_at_parties(messages: Sequence[Message]) -> dict[int, Integers]:
     return {a: bins for a, bins in bin_maps if bins is not None}
 
 
-def set_sizes(
-    plan: Plan,
-    bins: Sequence[BinMaps],
-    messages: Sequence[Message],
-    initial: MarkovRandomField,
-    counts: Sequence[RecordCount],
-) -> list[tuple[Floats, Floats]]:
+def set_sizes(received: Received) -> list[tuple[Floats, Floats]]:
     """Sizes of every group's sets by the local model, and their standard errors [both
-    shape=(values,), float64]; arguments as of :class:`Received`.
+    shape=(values,), float64].
     """
+    plan, messages, initial = received.plan, received.messages, received.initial
     merged = merged_at_parties(messages)
     out = []
-    for group, maps, party in zip(plan.groups, bins, plan.group_parties, strict=True):
-        records = counts[party].records
+    for group, maps, party in zip(plan.groups, received.bins, plan.group_parties, strict=True):
+        records = received.counts[party].records
         # The first of each set of merged values represents the set.
         representing = [
             np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .encrypted_counts.paillier import PrivateKey
     from .received import CrossParty, Received
 
+# By party, its groups by the plan's numbers.
+Groups = Sequence[Sequence[int]]
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
 MAX_VALUES = 1 << 16
@@ -227,7 +229,7 @@ class CrossPartyRelease(ABC):
     def summary(self) -> str:
         """One line for people."""
 
-    def packed_size(self, parties: Sequence[Sequence[int]], party: int, rows: int) -> int:
+    def packed_size(self, parties: Groups, party: int, rows: int) -> int:
         """Bytes of a party's tables in its message.
 
         Args:
@@ -237,11 +239,11 @@ class CrossPartyRelease(ABC):
         """
         return packed_bytes(self.shapes(parties[party], rows), self.bits)
 
-    def held(self, parties: Sequence[Sequence[int]], party: int) -> float:
+    def held(self, parties: Groups, party: int) -> float:
         """Bytes of a party's tables in memory; arguments as :meth:`packed_size`."""
         return float(sum(values * keys for values, keys in self.shapes(parties[party], 0)))
 
-    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+    def encoding_work(self, parties: Groups, party: int, records: int) -> float:
         """Core seconds in which a party makes its tables; arguments as :meth:`packed_size`."""
         return 0.0
 
@@ -260,7 +262,7 @@ class CrossPartyRelease(ABC):
         """Whether no release has a message size between those of this and the other, larger one."""
         return False
 
-    def counted_pairs(self, parties: Sequence[Sequence[int]], party: int) -> list[tuple[int, int]]:
+    def counted_pairs(self, parties: Groups, party: int) -> list[tuple[int, int]]:
         """Pairs of groups, a later party's and an own, of which a party's message has a table of
         counts; arguments as :meth:`packed_size`.
         """
@@ -271,7 +273,7 @@ class CrossPartyRelease(ABC):
         """Standard deviation of the noise of these counts."""
         raise NotImplementedError
 
-    def files(self, parties: Sequence[Sequence[int]]) -> list[tuple[str, int, int, int]]:
+    def files(self, parties: Groups) -> list[tuple[str, int, int, int]]:
         """Files between parties: kind, positions of sender and receiver, bytes at most.
 
         Args:

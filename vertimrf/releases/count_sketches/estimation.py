@@ -8,18 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arrays import Floats
-from ...message import Message, one_way_counts
+from ...message import one_way_counts
 from ...model.measurement import Measurement
 from ...plan.groups import released_sizes
 from ...plan.plan import Plan
-from ...progress import Progress
 from ..received import (
     BinMaps,
     CommonRecords,
     CrossParty,
     Received,
-    RecordCount,
     named,
     of_groups,
     one_axis,
@@ -31,20 +28,12 @@ from .parameters import CountSketches
 
 def estimate(sketch: CountSketches, received: Received) -> CrossParty:
     """See :meth:`.CrossPartyRelease.estimate`."""
-    r = received
-    sizes = set_sizes(r.plan, r.bins, r.messages, r.initial, r.counts)
-    groups = _counted_groups(r.plan, sketch, r.bins, r.messages, sizes)
-    return _counted_marginals(r.plan, sketch, r.bins, groups, r.total, r.progress, r.party_counts)
+    return _counted_marginals(sketch, received, _counted_groups(sketch, received))
 
 
-def _counted_groups(
-    plan: Plan,
-    sketch: CountSketches,
-    bins: Sequence[BinMaps],
-    messages: Sequence[Message],
-    sizes: Sequence[tuple[Floats, Floats]],
-) -> list[CountedGroup]:
-    """The groups of count sketches; ``sizes`` are those of :func:`.set_sizes`."""
+def _counted_groups(sketch: CountSketches, received: Received) -> list[CountedGroup]:
+    """The groups of count sketches."""
+    plan, messages, sizes = received.plan, received.messages, set_sizes(received)
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from the one-way marginals that its party released.
     one_way = {
@@ -53,7 +42,7 @@ def _counted_groups(
         for a, counts in one_way_counts(message.marginals).items()
         if plan.schema.party_of(a) == message.party
     }
-    released = released_sizes(plan.groups, bins, one_way)
+    released = released_sizes(plan.groups, received.bins, one_way)
     return [
         CountedGroup(
             next(waiting[party]),
@@ -68,15 +57,11 @@ def _counted_groups(
 
 
 def _counted_marginals(
-    plan: Plan,
-    sketch: CountSketches,
-    bins: Sequence[BinMaps],
-    counted: Sequence[CountedGroup],
-    total: float,
-    progress: Progress,
-    party_counts: Sequence[RecordCount] | None,
+    sketch: CountSketches, received: Received, counted: Sequence[CountedGroup]
 ) -> CrossParty:
     """CarEst of count sketches: estimate every two groups."""
+    plan, bins, party_counts = received.plan, received.bins, received.party_counts
+    total, progress = received.total, received.progress
     groups, parties = plan.groups, plan.group_parties
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])

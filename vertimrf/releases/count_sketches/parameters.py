@@ -11,7 +11,7 @@ from ...errors import PlanError, PrivacyError
 from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
 from ...privacy.ledger import Kind, LedgerEntry
-from ..release import CrossPartyRelease, check_contrasts, check_sizes
+from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 
 # Core seconds per record and repetition of a group, per counter with its noise, packed and sealed,
 # and per product of two counters; measured as those of plan/forecast.py.
@@ -161,7 +161,7 @@ class CountSketches(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         return [(1 << self.bits) - 1] * len(groups)
 
-    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+    def encoding_work(self, parties: Groups, party: int, records: int) -> float:
         """See :class:`CrossPartyRelease`."""
         signs = SIGN * records * self.repetitions * len(parties[party])
         return signs + COUNTER * self.held(parties, party)

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...message import Message
 from ...model.measurement import Measurement
-from ...plan.plan import Plan
-from ..received import BinMaps, CrossParty, Received, named, of_groups
+from ..received import CrossParty, Received, named, of_groups
 from .parameters import EncryptedCounts
 
 
 def estimate(sketch: EncryptedCounts, received: Received) -> CrossParty:
     """See :meth:`.CrossPartyRelease.estimate`."""
-    r = received
-    return CrossParty(_encrypted_marginals(r.plan, sketch, r.bins, r.messages, r.total))
+    return CrossParty(_encrypted_marginals(sketch, received))
 
 
-def _encrypted_marginals(
-    plan: Plan,
-    sketch: EncryptedCounts,
-    bins: Sequence[BinMaps],
-    messages: Sequence[Message],
-    total: float,
-) -> tuple[Measurement, ...]:
+def _encrypted_marginals(sketch: EncryptedCounts, received: Received) -> tuple[Measurement, ...]:
     """Measurements of encrypted counts: counts of the sample, scaled to all records.
 
     The sampling variance of a count T at a share t is T (1 - t) / t. Contrasts of a single bin are
     left out.
     """
+    plan, bins, messages = received.plan, received.bins, received.messages
     count = messages[0].count
     share = sketch.sampled(0.0 if count is None else count, plan.count_sigma)
     noise = 2 * (sketch.sigma / share) ** 2
@@ -42,7 +33,11 @@ def _encrypted_marginals(
             counts = table / share
             axes = [axis for axis, group in enumerate((g, mine)) if group in sketch.contrasts]
             # A contrast has either sign, and its records are as many as a usual value's.
-            records = np.full(counts.shape, total / counts.size) if axes else np.maximum(counts, 0)
+            records = (
+                np.full(counts.shape, received.total / counts.size)
+                if axes
+                else np.maximum(counts, 0)
+            )
             errors = np.sqrt(noise + records * (1 - share) / share)
             for axis in axes:
                 # As for contrasts of local marginals.

@@ -14,7 +14,7 @@ from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
 from ...privacy.ledger import Kind, LedgerEntry, Part
-from ..release import CrossPartyRelease, check_contrasts, check_sizes
+from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
@@ -149,7 +149,7 @@ class EncryptedCounts(CrossPartyRelease):
                 "count sketches."
             )
 
-    def counted_pairs(self, parties: Sequence[Sequence[int]], party: int) -> list[tuple[int, int]]:
+    def counted_pairs(self, parties: Groups, party: int) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`."""
         return [(g, mine) for some in parties[party + 1 :] for g in some for mine in parties[party]]
 
@@ -158,7 +158,7 @@ class EncryptedCounts(CrossPartyRelease):
         """See :class:`CrossPartyRelease`; it is that of two parties."""
         return math.sqrt(2) * self.sigma
 
-    def files(self, parties: Sequence[Sequence[int]]) -> list[tuple[str, int, int, int]]:
+    def files(self, parties: Groups) -> list[tuple[str, int, int, int]]:
         """See :class:`CrossPartyRelease`; of every two parties, the earlier one sends rows, and the
         later one answers them.
         """
@@ -170,16 +170,16 @@ class EncryptedCounts(CrossPartyRelease):
                 out += [(ROWS, one, other, layout.row_bytes), (ANSWERS, other, one, answers)]
         return out
 
-    def packed_size(self, parties: Sequence[Sequence[int]], party: int, rows: int) -> int:
+    def packed_size(self, parties: Groups, party: int, rows: int) -> int:
         """See :class:`CrossPartyRelease`."""
         pairs = self.counted_pairs(parties, party)
         return 8 * sum(self.rows(one) * self.rows(other) for one, other in pairs)
 
-    def held(self, parties: Sequence[Sequence[int]], party: int) -> float:
+    def held(self, parties: Groups, party: int) -> float:
         """See :class:`CrossPartyRelease`; the largest file of rows."""
         return float(max(self.layout(some).row_bytes for some in parties if some))
 
-    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+    def encoding_work(self, parties: Groups, party: int, records: int) -> float:
         """See :class:`CrossPartyRelease`; a party encrypts its rows, and adds and opens others'."""
         sums = [sum(map(self.rows, some)) for some in parties]
         if not sums[party]:

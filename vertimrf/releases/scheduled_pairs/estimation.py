@@ -7,51 +7,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arrays import Floats
-from ...message import Message
 from ...model.measurement import Measurement
-from ...plan.plan import Plan
 from ...plan.schema import Schema
-from ...progress import Progress
-from ..received import BinMaps, CommonRecords, CrossParty, Received, RecordCount, named, set_sizes
+from ..received import CommonRecords, CrossParty, Received, named, set_sizes
 from .intersections import Side, estimate_pair
 from .parameters import ScheduledPairs
 
 
 def estimate(sketch: ScheduledPairs, received: Received) -> CrossParty:
     """See :meth:`.CrossPartyRelease.estimate`."""
-    r = received
-    sizes = set_sizes(r.plan, r.bins, r.messages, r.initial, r.counts)
-    measurements = _scheduled_marginals(
-        r.plan, sketch, r.bins, r.messages, sizes, r.counts, r.progress
-    )
-    return CrossParty(tuple(measurements), scheduled_matches(r.plan.schema, measurements))
+    measurements = _scheduled_marginals(sketch, received)
+    return CrossParty(tuple(measurements), scheduled_matches(received.plan.schema, measurements))
 
 
-def _scheduled_marginals(
-    plan: Plan,
-    sketch: ScheduledPairs,
-    bins: Sequence[BinMaps],
-    messages: Sequence[Message],
-    sizes: Sequence[tuple[Floats, Floats]],
-    counts: Sequence[RecordCount],
-    progress: Progress,
-) -> list[Measurement]:
-    """Estimate scheduled pairs.
-
-    Args:
-        plan, messages, progress: as of :class:`.Received`.
-        sketch: the plan's sketches.
-        bins: of each group and attribute, the map code -> bin.
-        sizes: from :func:`.set_sizes`.
-        counts: records of each party.
-    """
+def _scheduled_marginals(sketch: ScheduledPairs, received: Received) -> list[Measurement]:
+    """Estimate scheduled pairs."""
+    plan, bins, sizes = received.plan, received.bins, set_sizes(received)
     # If parties have different people, the largest party's count is used.
-    total = max(count.records for count in counts)
-    waiting = [iter(message.sketches) for message in messages]
+    total = max(count.records for count in received.counts)
+    waiting = [iter(message.sketches) for message in received.messages]
     out = []
     for done, pair in enumerate(sketch.pairs):
-        progress.advance(done, len(sketch.pairs))
+        received.progress.advance(done, len(sketch.pairs))
         left, right = (
             Side(
                 plan.groups[g].attributes[0],

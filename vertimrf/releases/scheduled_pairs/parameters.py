@@ -12,7 +12,7 @@ from ...errors import PlanError
 from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import Kind
-from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
+from ..release import CrossPartyRelease, Groups, check_keys, check_levels, check_sizes
 
 # Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
 # of its own, so that this number is part of the hash.
@@ -103,7 +103,7 @@ class ScheduledPairs(CrossPartyRelease):
             if parties[pair.left] == parties[pair.right]:
                 raise PlanError(f"{_pair(number, pair)} needs groups of two different parties.")
 
-    def encoding_work(self, parties: Sequence[Sequence[int]], party: int, records: int) -> float:
+    def encoding_work(self, parties: Groups, party: int, records: int) -> float:
         """See :class:`CrossPartyRelease`."""
         blocks = [
             math.ceil(pair.keys / BLOCK_KEYS)

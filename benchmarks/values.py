@@ -1,4 +1,4 @@
-"""Whether synthetic values are values that people recognise: zeros, caps, heaps, steps, and the distribution between them.
+"""Whether synthetic values are values that people recognise, and whether what holds between columns holds: correlations, missing values, functions.
 
     python benchmarks/values.py [--quick | --smoke] [--json FILE]
 
@@ -9,7 +9,10 @@ CPS are run again with private domains of all numbers that the draft bins. Figur
 - error of a share: true less synthetic share of a single value, absolute; lost share: the same where it is positive.
 - off the list: share of synthetic values that no true row has. Off the step: share of values that are no multiple of it.
 - KS: the largest difference of two distribution functions of a column of numbers, missing values left out.
-- Column Shapes: as the package sdmetrics defines it, the mean of KSComplement (numbers) and TVComplement (others).
+- Off the release: the largest difference of a column's counts in rows and in its fitted model, in standard errors of the one-way release,
+  of cells above 20 of them.
+- Missing alone: share of the rows in which one of two columns is missing without the other.
+- Column Shapes: as the package sdmetrics defines it, the mean of KSComplement (numbers) and TVComplement (others). Pair Trends: the same of pairs, of 50,000 rows.
 """
 
 import os
@@ -44,6 +47,9 @@ SHARES = (
     ("wind_speed", 9.20624),
 )
 LISTS = ("distance", "seats", "wind_speed", "wind_dir", "visib")
+MISSING = ("dep_delay", "arr_delay", "air_time")
+CORRELATED = (("dep_delay", "arr_delay"), ("air_time", "distance"))
+PAIR_ROWS = 50_000
 # What is known of a column whose domain is private.
 KNOWN = (
     "name",
@@ -200,6 +206,51 @@ def column_shapes(frame, rows):
     )
 
 
+def pair_trends(frame, rows):
+    """Column Pair Trends of sdmetrics, of PAIR_ROWS rows at most; None without the package."""
+    if find_spec("sdmetrics") is None:
+        return None
+    from sdmetrics.reports.single_table.quality_report import QualityReport
+
+    counted = set(numbers(frame))
+    kinds = {c: {"sdtype": "numerical" if c in counted else "categorical"} for c in frame}
+    few = [
+        each.sample(min(PAIR_ROWS, len(each)), random_state=0).reset_index(drop=True)
+        for each in (frame, rows[list(frame)])
+    ]
+    report = QualityReport()
+    report.generate(*few, {"columns": kinds}, verbose=False)
+    return float(report.get_properties().set_index("Property")["Score"]["Column Pair Trends"])
+
+
+def off_release(trial):
+    """The largest difference of rows from the fitted model in a column's cell above 20 standard errors, in these."""
+    result, worst = trial.result, 0.0
+    for a, size in enumerate(result.plan.schema.sizes):
+        sigma = result.plan.local[result.plan.schema.party_of(a)].one_way_sigma
+        known = result.model.marginal((a,))
+        counts = np.bincount(result.codes[a], minlength=size) * (
+            known.sum() / result.codes.shape[1]
+        )
+        off = np.abs(counts - known)[known > 20 * sigma] / sigma
+        worst = max(worst, off.max(initial=0.0))
+    return worst
+
+
+def between_demo(frame, rows, trial):
+    """What holds between the demo's columns."""
+    for pair in CORRELATED:
+        yield Verdict(
+            f"demo: correlation of {' and '.join(pair)}", rows[pair[0]].corr(rows[pair[1]])
+        )
+    errors = [abs(frame[name].isna().mean() - rows[name].isna().mean()) for name in MISSING]
+    yield Verdict("demo: largest error of a share of missing values", max(errors))
+    alone = (rows["arr_delay"].isna() != rows["air_time"].isna()).mean()
+    yield Verdict("demo: missing alone, arr_delay or air_time", alone)
+    yield Verdict("demo: off the release", off_release(trial))
+    yield Verdict("demo: Pair Trends", pair_trends(frame, rows))
+
+
 def of_demo():
     """Figures of the demo's rows."""
     import pandas as pd
@@ -217,6 +268,7 @@ def of_demo():
         yield Verdict(f"demo: off the list, {name}", off_list(frame[name], rows[name]))
     yield Verdict("demo: largest KS", largest_ks(frame, rows))
     yield Verdict("demo: Column Shapes", column_shapes(frame, rows))
+    yield from between_demo(frame, rows, trial)
 
 
 def of_cps(seeds, opened):
@@ -230,6 +282,12 @@ def of_cps(seeds, opened):
     if not opened:
         shapes = [column_shapes(frame, rows) for rows in runs]
         yield Verdict(f"{where}: Column Shapes", None if None in shapes else np.mean(shapes))
+        correlations = [rows["re74"].corr(rows["re75"]) for rows in runs]
+        yield Verdict(f"{where}: correlation of re74 and re75", np.mean(correlations))
+        broken = [((rows["educ"] < 12) != (rows["nodegree"] == 1)).mean() for rows in runs]
+        yield Verdict(f"{where}: nodegree is not educ below 12", np.mean(broken))
+        trends = [pair_trends(frame, rows) for rows in runs]
+        yield Verdict(f"{where}: Pair Trends", None if None in trends else np.mean(trends))
 
 
 def of_generated(name, size, opened):

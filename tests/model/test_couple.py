@@ -38,7 +38,13 @@ def model_of(codes):
 def test_rows_have_both_missing_or_none_and_columns_keep_their_counts():
     model, measured = model_of(people())
     rows = 20_000
-    for drawn in (model.weighed([TOGETHER]), fit_off_tree(model.weighed([TOGETHER]), measured)[0]):
+    outside = np.histogramdd(people()[[0, 2]].T, [np.arange(7)] * 2)[0]
+    measured.append(Measurement((0, 2), (None, None), outside, 5.0))
+    proposed = propose(model.weighed([TOGETHER]), rows, np.random.default_rng(1))
+    assert ((proposed[1] == 5) != (proposed[2] == 5)).mean() < 0.001
+    fitted = fit_off_tree(model.weighed([TOGETHER]), measured)[0]
+    assert (0, 2) in {f.attributes for f in fitted.off_tree}
+    for drawn in (model.weighed([TOGETHER]), fitted):
         codes = sample(drawn, rows, np.random.default_rng(1))
         away = codes[1:3] == 5
         assert (away[0] == away[1]).all()

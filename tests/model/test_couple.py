@@ -79,3 +79,14 @@ def test_other_factors_move_nothing():
         codes = plain.copy()
         couple(codes, model.tree, Factor((1, 2), np.ascontiguousarray(logs)))
         np.testing.assert_array_equal(codes, plain)
+
+
+def test_two_estimates_of_one_share_meet_in_the_middle():
+    codes = people()
+    codes[2, :400] = 5
+    model, _ = model_of(codes)
+    shares = [model.marginal((a,))[5] / RECORDS for a in (1, 2)]
+    assert shares[1] - shares[0] > 0.008
+    away = sample(model.weighed([TOGETHER]), 20_000, np.random.default_rng(1))[1] == 5
+    # Rows are rounded to one in a cell, and picked.
+    assert abs(away.mean() - sum(shares) / 2) < 0.001

@@ -2056,6 +2056,13 @@ NAMED = (
         "model/test_couple.py",
     ),
     Mutation(
+        "of two estimates of one share the last wins",
+        "model/sample.py",
+        "mean = sum(float(tables[a][code]) for a, code in cells) / 2",
+        "mean = float(tables[cells[1][0]][cells[1][1]])",
+        "model/test_couple.py",
+    ),
+    Mutation(
         "the column moves that says when it is missing",
         "model/couple.py",
         "key=lambda each: each[0])",

@@ -12,6 +12,18 @@ from .markov_random_field import Factor
 APART = -100.0
 
 
+def codes_of(factor: Factor) -> tuple[int, ...] | None:
+    """The code of each of two attributes that occurs with the other's alone; None for a factor of
+    other logs than :data:`APART` where just one of two codes occurs.
+    """
+    low = factor.logs <= APART
+    if low.ndim != 2:
+        return None
+    alone = tuple(int(low.sum(axis=1 - axis).argmax()) for axis in (0, 1))
+    first, second = (np.arange(size) == code for size, code in zip(low.shape, alone, strict=True))
+    return alone if (low == (first[:, None] != second)).all() else None
+
+
 def couple(codes: Codes, tree: JunctionTree, factor: Factor) -> None:
     """Exchange values of one column among rows until few have one of two codes without the other.
 
@@ -22,13 +34,9 @@ def couple(codes: Codes, tree: JunctionTree, factor: Factor) -> None:
     Args:
         codes: rows in random order, changed [shape=(d, n), uint16].
         tree: the tree that they were drawn from.
-        factor: of two attributes. It is left alone unless its logs are :data:`APART` where just one
-            of two codes occurs.
+        factor: rows are left alone unless :func:`codes_of` knows its codes.
     """
-    low = factor.logs <= APART
-    alone = [int(low.sum(axis=1 - axis).argmax()) for axis in (0, 1)]
-    first, second = (np.arange(size) == code for size, code in zip(low.shape, alone, strict=True))
-    if not (low == (first[:, None] != second)).all():
+    if (alone := codes_of(factor)) is None:
         return
     told = [
         (*_near(codes, tree, a, code), a, code)

@@ -24,7 +24,7 @@ from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
 from ..kernels.jit import for_each, in_slices
-from .couple import couple
+from .couple import codes_of, couple
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
@@ -289,7 +289,16 @@ def known_of(model: MarkovRandomField, rows: int) -> Known:
     inside = {pair for clique in model.tree.cliques for pair in itertools.combinations(clique, 2)}
     pairs = [p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / FEW_ROWS]
     wanted = [*alone, *pairs[: int(RAKED_LOOKUPS / rows)], *alone]
-    tables = (table / model.total for table in model.marginals(wanted))
+    tables = [table / model.total for table in model.marginals(wanted)]
+    for factor in model.off_tree:
+        if (together := codes_of(factor)) is not None:
+            # Two estimates of one share.
+            cells = list(zip(factor.attributes, together, strict=True))
+            mean = sum(float(tables[a][code]) for a, code in cells) / 2
+            for a, code in cells:
+                tables[a] *= (1 - mean) / (1 - tables[a][code])
+                tables[a][code] = mean
+    tables[-len(alone) :] = tables[: len(alone)]
     return tuple(zip(wanted, tables, strict=True))
 
 
@@ -463,8 +472,7 @@ def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Co
     for a, classes in model.classes.items():
         codes[a] = _values(codes[a], classes, rng)
     for factor in model.off_tree:
-        if len(factor.attributes) == 2:
-            couple(codes, tree, factor)
+        couple(codes, tree, factor)
     return codes
 
 

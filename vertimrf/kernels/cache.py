@@ -19,6 +19,7 @@ import numba
 import platformdirs
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime import rtsys
 
 # Numba looks first in the folder that NUMBA_CACHE_DIR names. (Its class has had two names.)
 _Given: Any = CompileResultCacheImpl._locator_classes[0]
@@ -83,6 +84,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self.index = Path(self._cache_file._index_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba would first import what compiling alone needs; its compiler does so itself. Loaded code
+        # needs the runtime.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if is_writable():

@@ -30,7 +30,12 @@ SCRIPTS = sorted(
     ).difference({"__init__", *ELSEWHERE, *LIBRARIES})
 )
 # What some need beside the package's own dependencies.
-NEEDED = {"encrypted": "gmpy2", "larger": "distributed", "network": "flwr"}
+NEEDED = {
+    "encrypted": "gmpy2",
+    "larger": "distributed",
+    "network": "flwr",
+    "speed": "pytest_benchmark",
+}
 EXAMPLES = {
     "aim_through_opendp.py": "test_examples.py",
     "attack_published.py": "privacy/test_attack.py",

@@ -1999,13 +1999,6 @@ NAMED = (
         "plan/test_plan_verdict.py",
     ),
     Mutation(
-        "correlations of all pairs take the spread over all records",
-        "utility/values.py",
-        "spread = squares - s * s / n",
-        "spread = squares",
-        "utility/test_utility_values.py",
-    ),
-    Mutation(
         "a report takes the figures of another run",
         "report/run.py",
         'json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)',

@@ -7,8 +7,6 @@ from vertimrf.utility.values import (
     MISSING,
     compare_column,
     compare_values,
-    correlation,
-    correlations,
 )
 
 N = 3000
@@ -116,23 +114,3 @@ def test_values_that_arithmetic_cannot_take():
     assert out["pair_trends"] == 1
     empty = np.empty(0)
     assert compare_column(empty, wild)["shape"] is None
-
-
-def test_correlations_of_all_pairs_are_those_of_each():
-    rng = np.random.default_rng(0)
-    columns = {name: rng.normal(3, 2, 70_000) + rng.normal() for name in "abcdefg"}
-    columns["b"] += columns["a"]
-    columns["a"][rng.random(70_000) < 0.4] = np.nan
-    # Few in common, far from the rest; constant; without numbers; too large for arithmetic.
-    columns["c"][2:] = np.nan
-    columns["b"][:2] += 1e9
-    columns["d"][:] = 0.1
-    columns["e"][:] = np.nan
-    columns["f"][7] = 1e308
-    found = correlations(columns)
-    for (one, other), r in found.items():
-        alone = correlation(columns[one], columns[other])
-        assert (r is None) == (alone is None)
-        assert r is None or r == pytest.approx(alone, abs=1e-9)
-    assert len(found) == 21
-    assert found["a", "b"] is not None

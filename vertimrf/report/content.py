@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays import Codes, Flags, Floats, Integers
 from ..columns.column import Attribute
-from ..distances import tvd
+from ..distances import distance, random_marginals
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
@@ -269,24 +269,15 @@ def rows_of(run: Run) -> Codes:
 def _apart(schema: Schema, truth: Truth, rows: Codes) -> dict[str, float]:
     """Mean total variation distances of random marginals, as ``vertimrf evaluate`` has them."""
     varying = [a for a in truth if schema.sizes[a] > 1]
-    real, made = np.stack([truth[a] for a in varying]), rows[varying]
-
-    def mean(way: int, some: Sequence[int], owners: Sequence[int] | None = None) -> float:
-        sizes = [schema.sizes[varying[i]] for i in some]
-        return tvd(real[list(some)], made[list(some)], sizes, (way,), parties=owners)[way]
-
-    every, owners = range(len(varying)), [schema.party_of(a) for a in varying]
-    own = [[i for i in every if owners[i] == party] for party in set(owners)]
-    pairs = [math.comb(len(some), 2) for some in own]
-    out = {"column": mean(1, every)} if varying else {}
-    if sum(pairs):
-        within = [n * mean(2, some) for some, n in zip(own, pairs, strict=True) if n]
-        out["within"] = sum(within) / sum(pairs)
-    if len(own) > 1:
-        out["across"] = mean(2, every, owners)
-    if len(varying) > 2:
-        out["three"] = mean(3, every)
-    return out
+    real, made = np.array([truth[a] for a in varying]), rows[varying]
+    sizes = [schema.sizes[a] for a in varying]
+    found: dict[str, list[float]] = {}
+    for way, name in ((1, "column"), (2, ""), (3, "three")):
+        for some in random_marginals(len(varying), way) if way <= len(varying) else ():
+            together = schema.at_one_party([varying[i] for i in some])
+            key = name or ("within" if together else "across")
+            found.setdefault(key, []).append(distance(real, made, sizes, some))
+    return {name: math.fsum(every) / len(every) for name, every in found.items()}
 
 
 def _correlations_apart(schema: Schema, pairs: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -260,7 +260,6 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
         "crossing": sum(bool(pairs.across[pair]) for pair in content.edges),
         "maps": _maps(content, model.evidence is not None),
         "shades": figures.shades,
-        "errors": _errors(run, content),
         "strongest": strongest,
         "farthest": farthest,
         "trust": _trust(model, judged),
@@ -354,20 +353,6 @@ def _maps(content: Content, measured: bool) -> list[tuple[str, str, Floats, floa
             grey = f" Grey: {'; or '.join(reasons)}." if np.isnan(matrix[lower]).any() else ""
             out.append((title, text, matrix, most, grey))
     return out
-
-
-def _errors(run: Run, content: Content) -> dict[str, Any] | None:
-    """Errors of pairs by their noise, and by the model. None if no pair was measured."""
-    evidence, pairs = run.model.evidence, content.dependence
-    if evidence is None or not evidence.places:
-        return None
-    off = None if pairs.off is None else pairs.off[evidence.first, evidence.second]
-    return {
-        "pairs": len(evidence.places),
-        "noise": np.median(evidence.noise),
-        "distance": np.median(evidence.distance),
-        "off": None if off is None or not np.isfinite(off).any() else np.nanmedian(off),
-    }
 
 
 def _nanmean(values: Floats | None) -> float | None:

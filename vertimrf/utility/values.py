@@ -8,7 +8,6 @@ NaN where they are missing; any other value has a number of its own [int64], or 
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -29,9 +28,6 @@ COMMONEST = 3
 CONTINUUM = 0.5
 # Numbers are equal if they differ by this part of them: errors of floating point.
 SAME = 1e-14
-# Rows of which products are summed at a time, and the least variance over records that have both
-# numbers, in a column's variances, that subtraction leaves exact to ten digits.
-PIECE, LEAST_SPREAD = 1 << 16, 1e-4
 # Of SDMetrics: decimals of numbers that count, bins of numbers beside texts, and the correlation
 # and the association (Cramér's V) from which its report counts a pair.
 DECIMALS, BINS, CORRELATED, ASSOCIATED = 14, 10, 0.5, 0.3
@@ -184,11 +180,10 @@ def pair_trends(real: Values, synthetic: Values) -> list[dict[str, Any]]:
     """
     labels = {name: _labels(real[name], synthetic[name]) for name in real}
     numbers, out = (numbers_among(real), numbers_among(synthetic)), []
-    known = [correlations({n: table[n] for n in table if n in numbers[0]}) for table in numbers]
     for pair in itertools.combinations(real, 2):
         one, other = pair
         if one in numbers[0] and other in numbers[0]:
-            r, s = (table[pair] for table in known)
+            r, s = (correlation(table[one], table[other]) for table in numbers)
             if r is None or s is None:
                 continue
             figures = {"score": 1 - abs(r - s) / 2, "dependent": abs(r) > CORRELATED}
@@ -209,41 +204,6 @@ def correlations_among(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def correlations(columns: Mapping[str, Floats]) -> dict[tuple[str, str], float | None]:
-    """As :func:`correlation`, of every two columns at once.
-
-    Args:
-        columns: numbers by name [each shape=(records,)].
-
-    Returns:
-        By pair, in the order of the columns.
-    """
-    d, names = len(columns), list(columns)
-    sums = np.zeros((4, d, d))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # A column without numbers.
-        scales = [(np.nanmean(column), np.nanstd(column)) for column in columns.values()]
-        for first in range(0, max(map(len, columns.values()), default=0), PIECE):
-            piece = [column[first : first + PIECE] for column in columns.values()]
-            there = np.array([~np.isnan(column) for column in piece], np.float64)
-            z = np.array(
-                [(c - mean) / scale for c, (mean, scale) in zip(piece, scales, strict=True)]
-            )
-            z[there == 0] = 0
-            sums += [there @ there.T, z @ there.T, z * z @ there.T, z @ z.T]
-        n, s, squares, products = sums
-        spread = squares - s * s / n
-        r = (products - s * s.T / n) / np.sqrt(spread * spread.T)
-        # Where subtraction loses digits, the pair is computed by itself.
-        sure = np.isfinite(r) & (np.minimum(spread, spread.T) > LEAST_SPREAD * n)
-    return {
-        (names[i], names[j]): float(r[i, j])
-        if sure[i, j]
-        else correlation(columns[names[i]], columns[names[j]])
-        for i, j in itertools.combinations(range(d), 2)
-    }
-
-
 def correlation(one: Floats, other: Floats) -> float | None:
     """Pearson's correlation over records that have both numbers; None if it is undefined."""
     both = ~(np.isnan(one) | np.isnan(other))
@@ -251,8 +211,11 @@ def correlation(one: Floats, other: Floats) -> float | None:
     with np.errstate(over="ignore", invalid="ignore"):
         if len(a) < 2 or not (np.ptp(a) and np.ptp(b)):
             return None
-        out = float(np.corrcoef(a, b)[0, 1])
-    return out if np.isfinite(out) else None
+        a, b = a - a.mean(), b - b.mean()
+        # A third of np.corrcoef's time.
+        ab, aa, bb = (np.einsum("i,i", x, y) for x, y in ((a, b), (a, a), (b, b)))
+        out = float(ab / np.sqrt(aa) / np.sqrt(bb))
+    return min(max(out, -1.0), 1.0) if np.isfinite(out) else None
 
 
 def _labels(real: Column, synthetic: Column) -> tuple[Integers, Integers, int]:

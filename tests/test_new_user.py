@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import good, refused, run
+from pages import Figures, contradictions
 
 import vertimrf
 from vertimrf import Attribute, Model, Schema, Synthesizer
@@ -374,8 +375,10 @@ def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
     good("report m r.json --real office.csv --encoding cp1252 --out page.html")
     # Beside what is private the page says what for.
     page = (tmp_path / "page.html").read_text()
-    assert "<strong>Useful for single columns (" in page
-    assert "; not for three columns together (" in page
+    told = Figures(page).told
+    assert contradictions(page) == []
+    for subject in ("single columns", "three columns together"):
+        assert {(subject, "predicted"), (subject, "truth")} <= told.keys()
 
 
 def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):

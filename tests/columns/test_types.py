@@ -381,6 +381,13 @@ def test_narrow_numbers_are_the_decimals_that_they_stand_for(kind):
     assert encode_columns(pa.table({"x": column}), [binned], "x")[0, :2].tolist() == [0, 1]
 
 
+def test_doubles_of_single_precision_are_the_decimals_that_they_stand_for():
+    """0.699999988 is 0.7, which begins a bin."""
+    column = pa.array(np.array([0.1, 0.7], np.float32).astype(float))
+    binned = Attribute.numeric("x", (0, 0.7, 1), type="float32 as double")
+    assert encode_columns(pa.table({"x": column}), [binned], "x")[0].tolist() == [0, 1]
+
+
 def test_categories_of_polars_keep_their_order_and_unused_ones_stay():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"x": pl.Series(["hi", "lo"] * 20, dtype=pl.Enum(["lo", "mid", "hi"]))})

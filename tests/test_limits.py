@@ -39,20 +39,17 @@ VALUES = [*map(str, NUMBERS), "text", ""]
 TEXTS = {"--ways"}
 # What a sentence may call an option, besides its name.
 CALLED = {
-    "--attributes": "attributes",
     "--collusion-epsilon": "if a party colludes",
     "--delta": "delta",
     "--domain-share": "share of epsilon|epsilon",
     "--draws": "number of draws",
     "--epsilon": "epsilon",
     "--expected-records": "expected.records",
-    "--keys": "keys",
     "--marginals": "number of marginals",
     "--records-per-person": "A person has|records of one person|records-per-person",
     "--rows": "rows|Rows|MB are needed",
     "--seed": "seed",
     "--tau": "tau",
-    "--values": "values",
     "--ways": "-way marginals",
 }
 # Commands whose work has to be left out: what checks their numbers is not.

@@ -460,9 +460,10 @@ def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path)
 def test_a_draft_names_the_encoding(tmp_path, caplog, name, encoding):
     frame = pd.DataFrame({"town": ["Málaga", "Köln"] * 9, "x": [1, 2] * 9})
     frame.to_csv(tmp_path / name, index=False, encoding=encoding)
-    (town, _) = vertimrf.draft_schema(tmp_path / name).schema.attributes
-    assert town.values == ("Köln", "Málaga")
-    assert (f"--encoding {encoding}" in caplog.text) == (encoding != "utf-8")
+    schema = vertimrf.draft_schema(tmp_path / name).schema
+    assert schema.attributes[0].values == ("Köln", "Málaga")
+    assert (f"read as {encoding}, as the draft says" in caplog.text) == (encoding != "utf-8")
+    assert f'encoding = "{encoding}"' in schema.to_toml()
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -1010,9 +1011,12 @@ def test_texts_of_another_encoding_are_named(tmp_path, monkeypatch, caplog):
     (flag,) = vertimrf.draft_schema("t.csv").flags
     assert r"has texts such as 'K\\xf6ln', with bytes of another encoding" in str(flag)
     good("schema draft t.csv --encoding cp1252 --out s.toml")
+    assert "of another encoding" not in good("check t.csv --schema s.toml")
+    part = (tmp_path / "s.toml").read_text()
+    assert 'encoding = "cp1252"' in part
+    (tmp_path / "s.toml").write_text(part.replace('encoding = "cp1252"', ""))
     said = refused("check t.csv --schema s.toml")
     assert r"40 texts of column 'town' have bytes of another encoding, read as \xNN" in said
-    assert "of another encoding" not in good("check t.csv --schema s.toml")
 
 
 def test_a_long_list_of_parties_does_not_fill_the_screen(two):

@@ -898,7 +898,7 @@ NAMED = (
         "np.maximum(share - MOST_IN_BIN, 0.0)",
         "np.maximum(share - 1, 0.0)",
         "columns/test_recognise.py",
-        promise="other bin has more than MOST_IN_BIN of the records",
+        promise="No other bin has more than MOST_IN_BIN of the records",
     ),
     Mutation(
         "records inside wide bins grow along a line",

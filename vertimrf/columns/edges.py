@@ -31,6 +31,7 @@ def drafted_edges(values: Floats, counts: Integers, bins: int = DRAFTED_BINS) ->
     from the mean inside. The edges minimise the sum of both squares over all records, by dynamic
     programming over the candidates. So bins are narrow where values are many, but also in the
     tails, where few records lie far from the middle. A frequent value gets a bin of its own.
+    No other bin has more than MOST_IN_BIN of the records, if narrower ones can be had.
 
     Args:
         values: the distinct values, increasing and finite, at least one [shape=(k,), float64].

@@ -66,7 +66,7 @@ def test_scripts_without_a_guard_and_programs_from_standard_input_work():
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from vertimrf.releases.encrypted_counts.processes import spread\n"
-        "from encrypted.test_processes import start\n"
+        "from releases.encrypted_counts.test_processes import start\n"
         "print(sum(value for value, _ in spread(start, (1,), range(8))))\n"
     )
     run = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)

@@ -107,9 +107,9 @@ def address(begun, request, monkeypatch):
     path = begun / f"people.{kind}"
     columns = ", ".join(f"{name} bigint" for name in table.column_names)
     if kind == "postgresql":
+        where = request.getfixturevalue("server")
         import adbc_driver_postgresql.dbapi as adbc
 
-        where = request.getfixturevalue("server")
         monkeypatch.setenv("PGPASSWORD", SECRET)
         with adbc.connect(where) as connection, connection.cursor() as cursor:
             cursor.adbc_ingest("people", table, mode="replace")

@@ -50,7 +50,7 @@ MARGINAL_ROWS = 1 << 18
 # all. An order of marginals with more than LISTED members is left out.
 CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 # Raking: least expected rows of a cell, and most lookups of pairs in a batch.
-FEW_ROWS, RAKED_LOOKUPS = 8.0, 3e7
+RAKED_ROWS, RAKED_LOOKUPS = 8.0, 3e7
 
 
 def sample(
@@ -287,7 +287,7 @@ def known_of(model: MarkovRandomField, rows: int) -> Known:
         return ()
     alone = [(a,) for a in range(len(model.sizes))]
     inside = {pair for clique in model.tree.cliques for pair in itertools.combinations(clique, 2)}
-    pairs = [p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / FEW_ROWS]
+    pairs = [p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / RAKED_ROWS]
     wanted = [*alone, *pairs[: int(RAKED_LOOKUPS / rows)], *alone]
     tables = [table / model.total for table in model.marginals(wanted)]
     for factor in model.off_tree:
@@ -314,7 +314,7 @@ def _weights(model: MarkovRandomField, codes: Codes, known: Known) -> Floats:
             codes,
             *lookups((attributes, table.shape) for attributes, table in known),
             np.concatenate([table.ravel() for _, table in known]),
-            FEW_ROWS / weights.size,
+            RAKED_ROWS / weights.size,
             weights,
         )
         weights *= 1 / weights.sum()

@@ -64,7 +64,7 @@ def test_a_table_of_a_hundred_columns_goes_from_file_to_report(tmp_path, monkeyp
     table = wide("people.csv")
     assert table.shape[1] > 110
     # The draft says what every command needs besides: the encoding.
-    assert "--encoding cp1252" in good("schema draft people.csv --drop person_id --out schema.toml")
+    assert "read as cp1252" in good("schema draft people.csv --drop person_id --out schema.toml")
     schema, read = Schema.load("schema.toml"), "--encoding cp1252"
     assert len(schema.names) > 100
     assert max(map(len, (tmp_path / "schema.toml").read_text().splitlines())) <= 120

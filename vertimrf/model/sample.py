@@ -287,7 +287,9 @@ def known_of(model: MarkovRandomField, rows: int) -> Known:
         return ()
     alone = [(a,) for a in range(len(model.sizes))]
     inside = {pair for clique in model.tree.cliques for pair in itertools.combinations(clique, 2)}
-    pairs = [p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / RAKED_ROWS]
+    pairs = [
+        p for p in sorted(inside) if model.sizes[p[0]] * model.sizes[p[1]] <= rows / RAKED_ROWS
+    ]
     wanted = [*alone, *pairs[: int(RAKED_LOOKUPS / rows)], *alone]
     tables = [table / model.total for table in model.marginals(wanted)]
     for factor in model.off_tree:

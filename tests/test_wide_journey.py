@@ -80,7 +80,8 @@ def test_a_table_of_a_hundred_columns_goes_from_file_to_report(tmp_path, monkeyp
     good("sample people.vmrf --rows 1000", ["--where", "flag_0=Y"], "--out some.csv")
     assert "amount_3" in good("inspect people.vmrf")
     good("report people.vmrf report.json --real people.csv --out report.html", read)
-    assert (tmp_path / "report.html").stat().st_size < 1_000_000
+    # Three quarters of it draw numbers, and their finer cells beside the truth.
+    assert (tmp_path / "report.html").stat().st_size < 1_500_000
     rows = pd.read_parquet("synthetic.parquet")
     assert [*rows] == [*schema.names]
     amounts = table["amount_1"].str.replace("[$,]", "", regex=True).astype(float)

@@ -177,11 +177,15 @@ def bars(fine: Fine) -> list[tuple[str, str]]:
     marks |= {} if fine.truth is None else {"true": fine.truth}
     most = max(1e-9, *(float(shares.max()) for shares in (fine.model, *marks.values())))
 
-    def heights(shares: Floats) -> list[float]:
-        return [100 - 100 * math.sqrt(min(max(share / most, 0), 1)) for share in shares.tolist()]
+    def path(shares: Floats, mark: bool) -> str:
+        words, x, y = ["M0 100" if mark else "M.5 100"], 0, 100
+        for i, share in enumerate(shares.tolist()):
+            top = 100 - round(100 * math.sqrt(min(max(share / most, 0), 1)))
+            if top < 100:
+                words.append(f"m{i - x} {top - y}h1" if mark else f"m{i - x} {100 - y}v{top - 100}")
+                x, y = i + mark, top
+        return "".join(words)
 
-    every = "".join(f"M{i}.5 100V{y:.1f}" for i, y in enumerate(heights(fine.model)) if y < 99.95)
-    return [("cells", every)] + [
-        (kind, "".join(f"M{i} {y:.1f}h1" for i, y in enumerate(heights(shares)) if y < 99.95))
-        for kind, shares in marks.items()
+    return [("cells", path(fine.model, False))] + [
+        (kind, path(shares, True)) for kind, shares in marks.items()
     ]

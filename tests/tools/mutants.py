@@ -911,7 +911,7 @@ NAMED = (
     Mutation(
         "doubles of single precision stay as they are",
         "columns/numbers.py",
-        "decimals_of(numbers) if self.type == SINGLES else numbers",
+        "as_decimals(numbers) if self.type == SINGLES else numbers",
         "numbers",
         "columns/test_types.py",
     ),

@@ -50,7 +50,7 @@ def bench(
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)
     compared = {"datasketches": against_datasketches(rows)} if against else {}
-    compile_kernels("party", "server", *KINDS)
+    compile_kernels("party", "server", *(encoder or KINDS))
     figures = run_bench(rows, encoder, threads, for_terminal())
     write_json(json_file, {"kind": "benchmark"} | figures | compared)
     if json_file == "-":

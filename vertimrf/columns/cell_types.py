@@ -190,7 +190,7 @@ def for_csv(table: pa.Table) -> pa.Table:
     return table
 
 
-def decimals_of(singles: Floats) -> Floats:
+def as_decimals(singles: Floats) -> Floats:
     """The shortest decimals that numbers of single precision stand for; NaN stays [shape=(n,)]."""
     import pyarrow as pa
 

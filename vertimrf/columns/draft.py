@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..arrays import Floats, Integers
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
-from .cell_types import DICTIONARY, SINGLES, TEXT, decimals_of, plain_cells, type_name
+from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
 from .column import MISSING_TEXT, Attribute, folded
 from .dates import Dates
@@ -380,7 +380,7 @@ def drafted_numbers(
     shape = recognise(values, counts, clamp=clamp)
     if shape.single and format is None:
         decimals = dict(
-            zip(decimals_of(values.astype(float)).tolist(), counts.tolist(), strict=True)
+            zip(as_decimals(values.astype(float)).tolist(), counts.tolist(), strict=True)
         )
         attribute = drafted_numbers(name, decimals, missing, clamp, format, flag)
         return replace(attribute, type=SINGLES)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
-from .cell_types import SINGLES, WHOLE, check_number_type, decimals_of
+from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type
 from .column import Attribute, Limits, Value, nearest_listed, no_domain
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
@@ -226,7 +226,7 @@ class Numbers(Attribute):
     def numbers(self, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
         """See :class:`Attribute`."""
         numbers, missing = super().numbers(column, where)
-        return (decimals_of(numbers) if self.type == SINGLES else numbers), missing
+        return (as_decimals(numbers) if self.type == SINGLES else numbers), missing
 
     @cached_property
     def lattice(self) -> Lattice:

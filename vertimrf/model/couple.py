@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..arrays import Codes
@@ -12,16 +14,28 @@ from .markov_random_field import Factor
 APART = -100.0
 
 
+def together(attributes: tuple[int, ...], sizes: Sequence[int], codes: Sequence[int]) -> Factor:
+    """A factor by which no row has one of two codes without the other.
+
+    Args:
+        attributes: the two attributes.
+        sizes: number of codes of each.
+        codes: the code of each.
+    """
+    first, second = (np.arange(size) == code for size, code in zip(sizes, codes, strict=True))
+    return Factor(attributes, np.where(first[:, None] != second, APART, 0.0))
+
+
 def codes_of(factor: Factor) -> tuple[int, ...] | None:
-    """The code of each of two attributes that occurs with the other's alone; None for a factor of
-    other logs than :data:`APART` where just one of two codes occurs.
+    """The code of each of two attributes that occurs with the other's alone; None for a factor that
+    is not of :func:`together`.
     """
     low = factor.logs <= APART
     if low.ndim != 2:
         return None
     alone = tuple(int(low.sum(axis=1 - axis).argmax()) for axis in (0, 1))
-    first, second = (np.arange(size) == code for size, code in zip(low.shape, alone, strict=True))
-    return alone if (low == (first[:, None] != second)).all() else None
+    made = together(factor.attributes, low.shape, alone)
+    return alone if (low == (made.logs <= APART)).all() else None
 
 
 def couple(codes: Codes, tree: JunctionTree, factor: Factor) -> None:

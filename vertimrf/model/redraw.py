@@ -30,7 +30,7 @@ import numpy.typing as npt
 from ..arrays import Codes
 from ..errors import ModelError
 from ..kernels.contingency import contingency
-from .couple import APART
+from .couple import codes_of
 from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
@@ -199,7 +199,7 @@ def _fitted(
         classes=field.class_maps,
         options=options,
     )
-    together = [f for f in field.off_tree if f.logs.min() <= APART]
+    together = [f for f in field.off_tree if codes_of(f) is not None]
     return fit_off_tree(fitted.weighed(together), measurements)[0]
 
 

@@ -2,8 +2,8 @@
 
 1. Draw several times as many rows as wanted from the junction tree, by systematic sampling at each
 clique (:func:`propose`). 2. Weight the rows by the off-tree factors, rake the weights so that the
-tree's own counts hold, and resample the rows by these weights. 3. Pick one of several candidates for each row, so that the counts of low-order marginals
-stay close to the expected ones.
+tree's own counts hold, and resample the rows by these weights. 3. Pick one of several candidates
+for each row, so that the counts of low-order marginals stay close to the expected ones.
 
 A model without off-tree factors skips step 2.
 """

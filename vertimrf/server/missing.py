@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..model.couple import APART
+from ..model.couple import together
 from ..model.markov_random_field import Factor
 from ..model.measurement import BinMap, Measurement, one_way_margins
 from ..plan.schema import Schema
@@ -47,8 +47,8 @@ def missing_together(schema: Schema, measurements: Sequence[Measurement]) -> lis
         apart = sum(alone[a][0] for a in pair) - 2 * count
         error = (sum(alone[a][1] ** 2 for a in pair) + 4 / precision) ** 0.5
         if apart <= ERRORS * error and error <= PART * count:
-            first, second = (np.arange(schema.sizes[a]) == last[a] for a in pair)
-            out.append(Factor(pair, np.where(first[:, None] != second, APART, 0.0)))
+            sizes = [schema.sizes[a] for a in pair]
+            out.append(together(pair, sizes, [last[a] for a in pair]))
     return out
 
 

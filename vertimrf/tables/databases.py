@@ -115,8 +115,8 @@ def query_pieces(kind: str, place: str, where: str, query: str | None) -> Pieces
     inner = f"FROM ({query.strip().rstrip(';')}\n) AS data"
 
     @contextlib.contextmanager
-    def run(columns: str) -> Iterator[Found]:
-        with any_error(where), READERS[kind](place, f"SELECT {columns} {inner}") as found:
+    def run(columns: str, end: str = "") -> Iterator[Found]:
+        with any_error(where), READERS[kind](place, f"SELECT {columns} {inner}{end}") as found:
             yield found
 
     def batches(columns: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
@@ -124,5 +124,6 @@ def query_pieces(kind: str, place: str, where: str, query: str | None) -> Pieces
         with run(", ".join(quoted)) as (_, found):
             yield from found(unreadable)
 
-    with run("*") as (names, _):
+    # For the names, a database need not make the rows.
+    with run("*", " LIMIT 0") as (names, _):
         return Pieces(tuple(names), where, batches)

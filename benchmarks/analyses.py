@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.columns.column import Attribute
-from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.tables.infer import draft_schema
 from vertimrf.trial import open_tables, run_protocol
+from vertimrf.utility.distances import tvd
 
 EPSILON = 1.0
 LINEAR = ("adr", ("C(arrival_date_year)", "adults", "meal"))

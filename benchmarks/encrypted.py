@@ -23,10 +23,10 @@ from benchmarks.datasets import Dataset
 from benchmarks.plain_counts import without_encryption
 from benchmarks.reproduce.methods import Centralized, VertiMRF
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
-from vertimrf.distances import tvd
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.runs.files import between
+from vertimrf.utility.distances import tvd
 
 EPSILON = 0.8
 SPLITS = {"nltcs": 8, "adult": 8, "br2000": 7, "fire": 8}

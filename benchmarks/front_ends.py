@@ -40,7 +40,6 @@ from benchmarks.datasets import Dataset
 from benchmarks.model import double_precision_mbi
 from benchmarks.reproduce.methods import METHODS
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf.distances import tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
@@ -48,6 +47,7 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.model.sample import sample
 from vertimrf.privacy.accountant import calibrate
 from vertimrf.privacy.events import GaussianEvent
+from vertimrf.utility.distances import tvd
 
 EPSILON = 1.0
 # Cells of a model's cliques that AIM may reach at the end (80 MB, as it is published).

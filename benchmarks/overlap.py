@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import datasets
 from benchmarks.attacks.deployment import dealt
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
-from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.trial import run_protocol
+from vertimrf.utility.distances import tvd
 
 OVERLAPS = (1.0, 0.9, 0.6, 0.3)
 # How much likelier those with the highest value of the first attribute are to be in common than those with the lowest.

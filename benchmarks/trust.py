@@ -29,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.datasets import Dataset, load, present
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import combine
-from vertimrf.distances import random_marginals, tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.sample import expected_marginals
 from vertimrf.model.trust import IMPLIED, MEASURED
@@ -44,6 +43,7 @@ from vertimrf.privacy.accountant import calibrate
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
+from vertimrf.utility.distances import random_marginals, tvd
 
 # How much of each column follows the hidden number.
 KINDS = {"independent": 0.0, "weak": 0.4, "strong": 0.8}

@@ -6,12 +6,12 @@ from pages import Figures, contradictions
 from planning import plan_with
 
 from vertimrf.demo.run import run_demo
-from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.verdict import in_percent
 from vertimrf.tables.sources import read_standing
 from vertimrf.trial import open_tables, run_protocol
+from vertimrf.utility.distances import tvd
 
 
 def distance(paper_data, name, split, epsilon, seed=0):

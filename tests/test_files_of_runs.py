@@ -11,9 +11,9 @@ import pytest
 import tomli_w
 from commands import ROLES, good, refused, run, workspace
 
+from vertimrf.cli.inspect import describe
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
-from vertimrf.inspect import describe
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema

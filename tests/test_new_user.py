@@ -15,10 +15,10 @@ from pages import Figures, contradictions
 
 import vertimrf
 from vertimrf import Attribute, Model, Schema, Synthesizer
-from vertimrf.conditions import allowed
 from vertimrf.errors import SchemaError
 from vertimrf.model.fit import FitOptions
 from vertimrf.plan import value_files
+from vertimrf.tables.conditions import allowed
 
 NOTE = "the schema does not have it: column 'note'"
 

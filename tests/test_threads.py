@@ -12,7 +12,7 @@ COUNT = """
 import json, sys, threading, types
 import numba, numpy as np
 from numba.core.dispatcher import Dispatcher
-from vertimrf.distances import tvd
+from vertimrf.utility.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from .columns.column import Attribute
     from .errors import VertiMRFError
     from .evaluation import evaluate
-    from .intervals import Combined, combine
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
+    from .model.intervals import Combined, combine
     from .named_model import Model
     from .options import EvaluationOptions, RunOptions
     from .party.party import Party
@@ -74,7 +74,7 @@ __all__ = [
 # nothing.
 _MODULES = {
     "Attribute": "columns.column",
-    "Combined": "intervals",
+    "Combined": "model.intervals",
     "EvaluationOptions": "options",
     "Impossible": "plan.impossible",
     "Ledger": "privacy.ledger",
@@ -97,7 +97,7 @@ _MODULES = {
     "Synthesizer": "synthesizer",
     "Trial": "trial",
     "VertiMRFError": "errors",
-    "combine": "intervals",
+    "combine": "model.intervals",
     "draft_schema": "tables.infer",
     "evaluate": "evaluation",
     "make_plan": "plan.planner",

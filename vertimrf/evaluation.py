@@ -16,11 +16,9 @@ import pyarrow as pa
 from .arrays import Codes, Flags
 from .columns.calendar import to_text
 from .columns.column import Attribute
-from .distances import distance, tvd, usual_ways
 from .errors import SchemaError, TableError, some
 from .kernels.jit import for_each
 from .options import EvaluationOptions
-from .original_values import Book, original_values
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
@@ -39,7 +37,9 @@ from .tables.table import (
     encode_table,
     extra_columns,
 )
+from .utility.distances import distance, tvd, usual_ways
 from .utility.figures import utility
+from .utility.original_values import Book, original_values
 from .utility.values import (
     MISSING,
     Column,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .arrays import Floats
-from .conditions import allowed
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
 from .files.results import save
@@ -29,6 +28,7 @@ from .privacy.ledger import Kind, Ledger
 from .server.parts import PartModel, sample_parts
 from .server.released_figures import dropped_pairs
 from .server.rows import decode_rows
+from .tables.conditions import allowed
 
 if TYPE_CHECKING:
     import pyarrow as pa

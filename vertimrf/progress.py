@@ -1,4 +1,4 @@
-"""Progress of a run: callbacks for steps, and their display in the log or on a terminal."""
+"""Progress of a run: callbacks for steps, their display in the log or on a terminal, and wall time per phase."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import logging
 import math
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
 import click
@@ -174,3 +176,33 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
 def for_terminal() -> Progress:
     """Progress on a terminal; in a pipe, progress in the log, which is silent by default."""
     return TerminalProgress() if sys.stderr.isatty() else Logged()
+
+
+def utc(ago: float = 0.0) -> str:
+    """The time by this machine's clock so many seconds ago, in UTC, such as 2026-05-01T08:30:00Z."""
+    return (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Clock:
+    """Wall time per phase, summed over all times that the phase runs, also at the same time.
+
+    Args:
+        before: seconds per phase of an earlier part of the same run.
+
+    Attributes:
+        seconds: seconds per phase, in the order in which phases first ran.
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self.seconds: dict[str, float] = dict(before or {})
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        """Add the time of the block to ``phase``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

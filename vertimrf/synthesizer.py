@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .arrays import Floats
-from .clock import Clock
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
@@ -26,6 +25,7 @@ from .plan.options import PlanOptions, flag
 from .plan.schema import Schema
 from .plan.verdict import stated
 from .privacy.ledger import Ledger
+from .progress import Clock
 from .server.fine import shapes_inside
 from .server.parts import PartModel
 from .server.released_figures import dropped_pairs

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .clock import Clock
 from .errors import PlanError, SchemaError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
@@ -35,7 +34,7 @@ from .plan.schema import Schema
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
-from .progress import SILENT
+from .progress import SILENT, Clock
 from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
 from .server.server import Result, Server
 from .tables.derived import opened, with_derived

@@ -4,7 +4,7 @@ import time
 
 import numba
 
-from vertimrf.distances import tvd, usual_ways
+from vertimrf.utility.distances import tvd, usual_ways
 
 from ..datasets import load
 from .methods import METHODS

@@ -3,7 +3,7 @@
 import numpy as np
 
 from vertimrf.columns.column import Attribute
-from vertimrf.distances import tvd
+from vertimrf.utility.distances import tvd
 from vertimrf.utility.figures import utility
 from vertimrf.utility.values import pair_trends
 

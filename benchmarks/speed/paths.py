@@ -1,7 +1,7 @@
 """What the benchmarks call of the package, in one place."""
 
 # ruff: noqa: F401
-from vertimrf.bench import ENCODERS, SECRET, measure_machine, table
+from vertimrf.cli.bench import ENCODERS, SECRET, measure_machine, table
 from vertimrf.kernels import warmup
 from vertimrf.kernels.contingency import all_pairs
 from vertimrf.kernels.digest import digest_integers, digest_strings

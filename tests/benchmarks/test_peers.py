@@ -11,7 +11,7 @@ from benchmarks.peers.environment import READY, Environment, NotInstalledError
 from benchmarks.peers.on_mbi import DEPENDENCIES
 from benchmarks.peers.peer import PEERS, Peer, read_rows, write_rows
 from benchmarks.peers.zcdp import delta_of, rho_of
-from vertimrf.distances import tvd
+from vertimrf.utility.distances import tvd
 
 TABLE = generated(400)
 

@@ -30,7 +30,7 @@ from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
 from benchmarks.reproduce.usefulness import judged
 from benchmarks.verdict import FULL, with_bar
-from vertimrf.distances import distance
+from vertimrf.utility.distances import distance
 
 NOWHERE = Path("no such folder")
 SCALE = Scale(

@@ -25,7 +25,7 @@ COUNT_COMPILATIONS = """
 import json, sys
 import numpy as np, pyarrow as pa
 from vertimrf import kernels
-from vertimrf.distances import tvd
+from vertimrf.utility.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
 from vertimrf.tables.ids import record_digests

@@ -12,8 +12,8 @@ import pytest
 from builders import named_model, schema_of
 from commands import good, refused
 
+from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError, ModelError
-from vertimrf.inspect import describe
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement

@@ -20,10 +20,8 @@ from pages import Figures, contradictions
 from threadpoolctl import threadpool_limits
 
 import vertimrf
-from vertimrf.distances import tvd
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.model.trust import Evidence
-from vertimrf.original_values import original_values
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.verdict import in_percent
 from vertimrf.report import figures
@@ -32,7 +30,9 @@ from vertimrf.report.figures import shown
 from vertimrf.report.page import compared, page, percent, write_report
 from vertimrf.report.run import Run
 from vertimrf.tables.arrow import write_table
+from vertimrf.utility.distances import tvd
 from vertimrf.utility.figures import utility
+from vertimrf.utility.original_values import original_values
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

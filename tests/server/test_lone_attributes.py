@@ -11,11 +11,11 @@ from builders import dealt, schema_of
 from planning import plan_with
 from roles import messages_of
 
-from vertimrf.distances import tvd
 from vertimrf.errors import MessageError
 from vertimrf.options import RunOptions
 from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
+from vertimrf.utility.distances import tvd
 
 PEOPLE = 12_000
 SCHEMA = schema_of(one=(2,), two=(2,), three=(2,))

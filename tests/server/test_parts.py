@@ -13,7 +13,6 @@ from builders import dealt, records_of, schema_of
 from planning import plan_with
 from roles import messages_of
 
-from vertimrf.distances import tvd
 from vertimrf.errors import MessageError, NoMassError, PlanError, SchemaError
 from vertimrf.kernels.contingency import contingency
 from vertimrf.message import Message
@@ -27,6 +26,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.server.parts import _raking
 from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
+from vertimrf.utility.distances import tvd
 
 PEOPLE = 24_000
 SCHEMA = schema_of(one=(3, 4, 2), two=(3, 4, 2))

@@ -11,7 +11,6 @@ from planning import plan_with
 from roles import messages_of
 
 from vertimrf.columns.column import Attribute
-from vertimrf.distances import distance
 from vertimrf.errors import PlanError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.files.bits import packed_size
@@ -23,6 +22,7 @@ from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.releases.count_sketches.agreement import agreeing
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
+from vertimrf.utility.distances import distance
 
 RECORDS = 20_000
 AGE, SEX = Attribute.integer("age", 6), Attribute.integer("sex", 2)

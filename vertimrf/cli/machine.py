@@ -43,9 +43,9 @@ def bench(
     json_file: str | None,
 ) -> None:
     """Measure the encoders' speed on this machine, beside its own bandwidths."""
-    from ..bench import against_datasketches, in_words, run_bench
     from ..plan.forecast import forecast
     from ..plan.plan import Plan
+    from .bench import against_datasketches, in_words, run_bench
 
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)

@@ -53,9 +53,9 @@ def sample(
     import numpy as np
     import pyarrow as pa
 
-    from ..conditions import read_conditions
     from ..named_model import Model
     from ..tables.arrow import check_output, table_files, write_table
+    from ..tables.conditions import read_conditions
 
     # One of both may have another format.
     results = [path for path in (out, trust) if path]
@@ -136,9 +136,9 @@ def inspect(file: str, key: str | None, plan_file: str | None) -> None:
 
     A sealed file shows only its header, or with --key and --plan its contents.
     """
-    from ..inspect import describe
     from ..keys import PrivateKey
     from ..plan.plan import Plan
+    from .inspect import describe
 
     if (key is None) != (plan_file is None):
         raise PlanError("A sealed file needs both --key and --plan.")

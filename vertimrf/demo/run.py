@@ -16,13 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Codes
-from ..distances import tvd
 from ..errors import PlanError
 from ..files.results import save
 from ..keys import KeyRing
 from ..model.sample import sample
 from ..options import RunOptions
-from ..original_values import Book, original_values
 from ..plan.options import PlanOptions
 from ..plan.plan import Plan
 from ..plan.planner import make_plan
@@ -33,6 +31,8 @@ from ..report.page import compared, write_page
 from ..report.run import Run
 from ..tables.arrow import write_table
 from ..trial import Trial, open_tables, run_protocol
+from ..utility.distances import tvd
+from ..utility.original_values import Book, original_values
 from .flights import FLIGHT_ID, flights
 
 # Approximate number of flights from New York in a year, a public figure. The plan only needs the

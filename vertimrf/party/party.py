@@ -17,7 +17,6 @@ from typing import TypeVar
 import numpy as np
 
 from ..arrays import Bytes, Floats, Integers
-from ..clock import Clock
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
@@ -28,6 +27,7 @@ from ..plan.groups import Group, released_sizes
 from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
+from ..progress import Clock
 from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
 from ..releases.encrypted_counts.encoding import Steps, noisy_count

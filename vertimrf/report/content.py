@@ -16,12 +16,12 @@ import numpy as np
 
 from ..arrays import Codes, Flags, Floats, Integers
 from ..columns.column import Attribute
-from ..distances import distance, random_marginals
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
 from ..model.sample import expected_marginals, sample
 from ..model.trust import MEAN_ABSOLUTE
 from ..plan.schema import Schema
+from ..utility.distances import distance, random_marginals
 from ..utility.figures import utility
 from ..utility.values import COMMONEST, Values
 from .run import Released, Run

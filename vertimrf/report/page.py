@@ -18,7 +18,6 @@ from ..columns.column import Attribute
 from ..errors import PlanError
 from ..evaluation import read_real, values_compared
 from ..files.results import save
-from ..original_values import Book, original_values
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
@@ -28,6 +27,7 @@ from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source, several
 from ..tables.table import check_joined
+from ..utility.original_values import Book, original_values
 from ..utility.values import Values
 from . import figures, words
 from .content import Beside, Content, Truth, content, rows_of
@@ -124,7 +124,7 @@ def compared(
         run: the run.
         attributes: of the columns that are compared.
         real: original values of the real table, by column.
-        book: as in :func:`vertimrf.original_values.original_values`.
+        book: as in :func:`vertimrf.utility.original_values.original_values`.
         made: codes and values of synthetic rows. By default they are drawn from the model.
     """
     import pyarrow as pa

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..clock import utc
 from ..errors import RunError
 from ..files.canonical import json_of
 from ..files.convert import from_json
+from ..progress import utc
 from .state import Trouble
 
 # Seconds until a sentence that stays true is said again.

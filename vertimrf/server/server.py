@@ -22,7 +22,6 @@ import numpy as np
 
 from .. import __version__
 from ..arrays import Codes, Floats
-from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
 from ..message import LocalMarginal, Message
@@ -45,7 +44,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..plan.verdict import stated
 from ..privacy.ledger import Ledger
-from ..progress import fitting
+from ..progress import Clock, fitting
 from ..releases.received import RecordCount
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside

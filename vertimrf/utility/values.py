@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ..arrays import Floats, Integers
-from ..distances import FEW_CELLS
+from .distances import FEW_CELLS
 
 Column = Floats | Integers
 Values = Mapping[str, Column]

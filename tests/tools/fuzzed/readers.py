@@ -20,10 +20,10 @@ import pyarrow.parquet
 from builders import decode
 from planning import plan_with
 
+from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError
 from vertimrf.files import sealed
 from vertimrf.files.atomic import MAX_KEY, read_json
-from vertimrf.inspect import describe
 from vertimrf.keys import (
     Offer,
     PrivateKey,

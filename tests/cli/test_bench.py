@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from commands import refused
 
-from vertimrf.bench import ENCODERS, MOST_ENCRYPTED, Machine, in_words, run_bench
+from vertimrf.cli.bench import ENCODERS, MOST_ENCRYPTED, Machine, in_words, run_bench
 from vertimrf.errors import PlanError
 
 

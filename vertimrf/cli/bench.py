@@ -13,25 +13,25 @@ from typing import Any
 import numba
 import numpy as np
 
-from .errors import PlanError
-from .files.bits import packed_size
-from .kernels.bandwidth import scatter_add
-from .kernels.jit import for_each, in_slices, threads
-from .plan.defaults import ENCODER
-from .progress import SILENT, Progress
-from .releases.count_sketches.encoding import CountSketchEncoder
-from .releases.count_sketches.intersections import CountedGroup, estimate_cells
-from .releases.count_sketches.parameters import CountSketches
-from .releases.encrypted_counts.counts import encrypt_rows, open_sums, sum_rows
-from .releases.encrypted_counts.packing import Layout
-from .releases.encrypted_counts.paillier import PrivateKey
-from .releases.scheduled_pairs.encoding import SketchEncoder
-from .releases.scheduled_pairs.intersections import Side, estimate_pair
-from .releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
-from .releases.shared_keys.encoding import SharedKeyEncoder
-from .releases.shared_keys.estimation import estimate_cells as estimate_shared
-from .releases.shared_keys.parameters import SharedKeys
-from .sketch import Sketch
+from ..errors import PlanError
+from ..files.bits import packed_size
+from ..kernels.bandwidth import scatter_add
+from ..kernels.jit import for_each, in_slices, threads
+from ..plan.defaults import ENCODER
+from ..progress import SILENT, Progress
+from ..releases.count_sketches.encoding import CountSketchEncoder
+from ..releases.count_sketches.intersections import CountedGroup, estimate_cells
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.encrypted_counts.counts import encrypt_rows, open_sums, sum_rows
+from ..releases.encrypted_counts.packing import Layout
+from ..releases.encrypted_counts.paillier import PrivateKey
+from ..releases.scheduled_pairs.encoding import SketchEncoder
+from ..releases.scheduled_pairs.intersections import Side, estimate_pair
+from ..releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
+from ..releases.shared_keys.encoding import SharedKeyEncoder
+from ..releases.shared_keys.estimation import estimate_cells as estimate_shared
+from ..releases.shared_keys.parameters import SharedKeys
+from ..sketch import Sketch
 
 # Both parties have COLUMNS columns of VALUES values. A value has KEYS counters, or COLUMNS * COLUMNS
 # pairs share KEYS keys; the paper has PAPER_KEYS.

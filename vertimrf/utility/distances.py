@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .arrays import Codes, Integers
-from .errors import PlanError
-from .kernels.contingency import contingency
-from .kernels.jit import for_each
+from ..arrays import Codes, Integers
+from ..errors import PlanError
+from ..kernels.contingency import contingency
+from ..kernels.jit import for_each
 
 # Marginals with at most this many cells, or at most one per record, are counted cell by cell.
 # Larger ones go record by record.

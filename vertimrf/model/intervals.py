@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Floats
-from .errors import ModelError
+from ..arrays import Floats
+from ..errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)

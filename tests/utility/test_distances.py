@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from builders import KEYS
 
-from vertimrf.distances import distance, random_marginals, tvd
 from vertimrf.errors import PlanError
 from vertimrf.plan.schema import Schema
+from vertimrf.utility.distances import distance, random_marginals, tvd
 
 
 def draw(rng, sizes, n):

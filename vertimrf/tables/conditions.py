@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Floats, Integers
-from .columns.column import Attribute, plain
-from .columns.inside import Span
-from .errors import PlanError, SchemaError
-from .plan.defaults import HOLDERS_COLUMN
-from .plan.impossible import Condition
-from .plan.schema import Schema
-from .tables.table import coded
+from ..arrays import Floats, Integers
+from ..columns.column import Attribute, plain
+from ..columns.inside import Span
+from ..errors import PlanError, SchemaError
+from ..plan.defaults import HOLDERS_COLUMN
+from ..plan.impossible import Condition
+from ..plan.schema import Schema
+from .table import coded
 
 LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
 

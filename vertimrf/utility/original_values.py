@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import Codes, Integers
-from .columns.column import Attribute
-from .utility.values import MISSING, Column
+from ..arrays import Codes, Integers
+from ..columns.column import Attribute
+from .values import MISSING, Column
 
 # By column, the numbers of the texts that the schema does not list.
 Book = dict[str, dict[str, int]]

@@ -9,10 +9,10 @@ from builders import schema_of
 from commands import refused
 from planning import plan_with
 
+from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.files.atomic import write_bytes
-from vertimrf.inspect import describe
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.standing import REPLACE, Standing
 from vertimrf.tables.arrow import write_table

@@ -9,21 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import MessageError, VertiMRFError, first
-from .files import container, sealed
-from .files.atomic import MAX_JSON
-from .files.canonical import fingerprint, json_of
-from .keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
-from .named_model import Model
-from .party.secret import Secret
-from .plan.open_schema import OpenSchema
-from .plan.plan import Plan
-from .plan.value_files import ENDING
-from .privacy.ledger import Ledger
-from .privacy.standing import Standing
-from .runs.exchange import DIGEST, ROSTER
-from .runs.files import match_in_words
-from .runs.folder import (
+from ..errors import MessageError, VertiMRFError, first
+from ..files import container, sealed
+from ..files.atomic import MAX_JSON
+from ..files.canonical import fingerprint, json_of
+from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head
+from ..named_model import Model
+from ..party.secret import Secret
+from ..plan.open_schema import OpenSchema
+from ..plan.plan import Plan
+from ..plan.value_files import ENDING
+from ..privacy.ledger import Ledger
+from ..privacy.standing import Standing
+from ..runs.exchange import DIGEST, ROSTER
+from ..runs.files import match_in_words
+from ..runs.folder import (
     FIRST_SETTINGS,
     LOCK,
     REFUSED,
@@ -34,10 +34,10 @@ from .runs.folder import (
     settings_as,
     stated_role,
 )
-from .runs.party_run import ACCEPTED, TABLE, PartySettings
-from .runs.steps import LEFT_OUT
-from .tables.arrow import SUFFIXES
-from .tables.sources import open_pieces, read_standing
+from ..runs.party_run import ACCEPTED, TABLE, PartySettings
+from ..runs.steps import LEFT_OUT
+from ..tables.arrow import SUFFIXES
+from ..tables.sources import open_pieces, read_standing
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12
@@ -178,7 +178,7 @@ def _settings(path: Path) -> str:
     settings = read_settings(path.parent, path.name)
     role = stated_role(settings, path)
     if role == "server":
-        from .runs.server_run import ServerSettings
+        from ..runs.server_run import ServerSettings
 
         known = settings_as(ServerSettings, settings, path.parent)
         what = f"epsilon {known.epsilon:g}, {known.expected_records} expected records"

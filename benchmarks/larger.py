@@ -38,7 +38,7 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.runs.party_run import PartyRun
-from vertimrf.tables.table import encode_table
+from vertimrf.tables.columns import encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECE = 1 << 18

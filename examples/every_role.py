@@ -17,7 +17,8 @@ from vertimrf.party.secret import Secret, open_envelope, seal_secret
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.server.server import Result, Server
+from vertimrf.server.result import Result
+from vertimrf.server.server import Server
 
 
 def main(records: int = 5000) -> Result:

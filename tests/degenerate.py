@@ -12,14 +12,8 @@ from msgspec import structs
 from tests.planning import plan_with
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import VertiMRFError
-from vertimrf.message import (
-    NOISE_REACHES,
-    RECORDS_OVER_EXPECTED,
-    LocalMarginal,
-    Message,
-    bins_of,
-    one_way_counts,
-)
+from vertimrf.message import NOISE_REACHES, RECORDS_OVER_EXPECTED, Message, bins_of
+from vertimrf.model.local_marginal import LocalMarginal, one_way_counts
 from vertimrf.model.measurement import binned_sizes
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions

@@ -25,8 +25,9 @@ from vertimrf.errors import (
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
 from vertimrf.files.canonical import MAX_DEPTH, json_of
-from vertimrf.message import Message, bins_of, one_way_counts
+from vertimrf.message import Message, bins_of
 from vertimrf.model.junction_tree import checked_tree, junction_tree
+from vertimrf.model.local_marginal import one_way_counts
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.named_model import Model
 from vertimrf.party.check import check_memory

@@ -9,9 +9,10 @@ import pytest
 from tests import degenerate
 from tests.degenerate import Draw, outcome
 from vertimrf.errors import MessageError
-from vertimrf.message import LocalMarginal, Message
+from vertimrf.message import Message
 from vertimrf.model import off_tree
 from vertimrf.model.evidence import stand_out
+from vertimrf.model.local_marginal import LocalMarginal
 from vertimrf.model.measurement import Measurement
 
 PLANS = functools.cache(degenerate.plans)

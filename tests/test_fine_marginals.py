@@ -33,8 +33,8 @@ from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.report.words import in_words
 from vertimrf.synthesizer import Synthesizer
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
 from vertimrf.trial import synthesize
 
 ROWS = 4000

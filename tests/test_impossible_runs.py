@@ -23,7 +23,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.server.server import contradicted
+from vertimrf.server.cells import contradicted
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.impossible import possible
 from vertimrf.trial import run_protocol

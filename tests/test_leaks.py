@@ -22,7 +22,8 @@ from planning import plan_with
 
 from benchmarks.plain_counts import without_encryption
 from vertimrf.columns.column import Attribute
-from vertimrf.message import Message, first_one_way
+from vertimrf.message import Message
+from vertimrf.model.local_marginal import first_one_way
 from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model

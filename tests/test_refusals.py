@@ -36,10 +36,10 @@ from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
+from vertimrf.tables.columns import Columns, encode_table
 from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
-from vertimrf.tables.table import Columns, encode_table
 from vertimrf.trial import synthesize
 
 RECORDS = 300

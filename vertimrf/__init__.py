@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .plan.schema import Schema
     from .privacy.ledger import Ledger
     from .report.page import write_report
-    from .server.server import Result, Server
+    from .server.result import Result
+    from .server.server import Server
     from .sketch import Sketch
     from .synthesizer import Synthesizer
     from .tables.arrow import write_table
@@ -88,7 +89,7 @@ _MODULES = {
     "PrivateKey": "keys",
     "PublicKeys": "keys",
     "ReadOptions": "tables.read_options",
-    "Result": "server.server",
+    "Result": "server.result",
     "RunOptions": "options",
     "Schema": "plan.schema",
     "Secret": "party.secret",

@@ -23,6 +23,7 @@ from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
 from .privacy.standing import EXACT
+from .tables.columns import check_joined, check_present, encode_table, extra_columns
 from .tables.derived import breaking, numbers_of, opened, with_derived
 from .tables.dropped import Tally
 from .tables.ids import IdKeys
@@ -30,13 +31,7 @@ from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.sources import Source, name_of, open_pieces, read_arrow, read_standing, several
-from .tables.table import (
-    check_joined,
-    check_present,
-    encode_columns,
-    encode_table,
-    extra_columns,
-)
+from .tables.table import encode_columns
 from .utility.distances import distance, tvd, usual_ways
 from .utility.figures import utility
 from .utility.original_values import Book, original_values

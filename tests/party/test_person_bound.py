@@ -26,8 +26,8 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
 
 SECRET = Secret(bytes(range(32)))
 SHARED = Attribute.integer("s", 3)

@@ -27,8 +27,8 @@ from vertimrf.privacy.ledger import Ledger
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing, neighbours_of
 from vertimrf.synthesizer import Synthesizer
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
 from vertimrf.trial import synthesize
 
 KEY = bytes(range(32))

@@ -20,10 +20,10 @@ from vertimrf.privacy.events import (
     GaussianEvent,
     GeometricEvent,
     GRREvent,
-    LossGrid,
     SketchEvent,
     ThresholdEvent,
 )
+from vertimrf.privacy.losses import LossGrid
 
 DELTA = 1 / 21_574
 ONE_OF_EACH = [

@@ -13,7 +13,7 @@ from oracles import enumerated_sketches
 from planning import plan_with
 
 from vertimrf.errors import PrivacyError
-from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
+from vertimrf.plan.local_plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.privacy.accountant import ORDERS, by_renyi, delta, epsilon
 from vertimrf.privacy.count_sketch import backward_renyi_of
 from vertimrf.privacy.events import (
@@ -173,7 +173,7 @@ def test_rare_losses_that_are_left_out_count_as_infinite(event):
 
 
 def test_losses_beyond_the_longest_grid_count_as_infinite(monkeypatch):
-    monkeypatch.setattr("vertimrf.privacy.events.MAX_POINTS", 100)
+    monkeypatch.setattr("vertimrf.privacy.losses.MAX_POINTS", 100)
     event = GaussianEvent(1.0)
     step = 0.01
     grid, _ = event.losses(step)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.errors import MessageError
-from vertimrf.message import LocalMarginal
+from vertimrf.model.local_marginal import LocalMarginal
 from vertimrf.releases.received import CommonRecords, RecordCount
 from vertimrf.server.population import (
     estimate_total,

@@ -16,9 +16,9 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.synthesizer import Synthesizer
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, only_in
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
 from vertimrf.trial import open_tables
 
 SECRET = Secret(bytes(range(32)))

@@ -15,10 +15,10 @@ from vertimrf.errors import TableError
 from vertimrf.party.check import check_ids
 from vertimrf.party.persons import sample_rows
 from vertimrf.plan.schema import Schema
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, format_ids, named_ids
 from vertimrf.tables.read_options import FORMATS, ReadOptions
 from vertimrf.tables.sources import open_pieces
-from vertimrf.tables.table import encode_table
 
 KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))
 X = [Attribute.categorical("x", ["f", "m"])]

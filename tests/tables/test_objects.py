@@ -31,13 +31,13 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.tables.arrow import write_table
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.dropped import NO_VALUE
 from vertimrf.tables.ids import shown
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.objects import TYPES, from_objects
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
-from vertimrf.tables.table import encode_table
 
 DAY = datetime.date(2020, 1, 3)
 MOMENT = datetime.datetime(2020, 1, 3, 12)

@@ -5,7 +5,8 @@ import pytest
 from commands import good, refused
 
 from vertimrf.errors import SchemaError
-from vertimrf.plan.schema import Reading, Schema
+from vertimrf.plan.schema import Schema
+from vertimrf.plan.sections import Reading
 from vertimrf.runs.party_run import PartyRun
 
 TOLD = ["--id-format", "strip,unpad", "--skip-rows", "2"]

@@ -22,9 +22,9 @@ from commands import good, refused
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import TableError
 from vertimrf.plan.schema import Schema
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.sources import open_pieces, read_arrow
-from vertimrf.tables.table import encode_table
 
 ROWS = 240
 KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))

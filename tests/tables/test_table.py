@@ -20,16 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
-from vertimrf.columns.column import MISSING_TEXT, Attribute
+from vertimrf.columns.column import Attribute
+from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output, write_table
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces, read_arrow, read_standing
-from vertimrf.tables.table import Table, encode_columns, encode_table
+from vertimrf.tables.table import Table, encode_columns
 
 PEOPLE = (
     Attribute.numeric("age", [0, 18, 40, 65, 120], integral=True, missing=True),

@@ -125,7 +125,7 @@ def test_no_marginals_to_choose(arguments, message):
 @pytest.mark.data
 def test_independent_attributes_on_the_papers_data(paper_data):
     # Shuffling every column keeps the one-way marginals and nothing else. Known figure for NLTCS: 0.25.
-    from vertimrf.tables.table import encode_table
+    from vertimrf.tables.columns import encode_table
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
     codes = encode_table(

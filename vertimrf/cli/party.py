@@ -94,9 +94,9 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..party.persons import check_named
     from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
+    from ..tables.columns import without_column
     from ..tables.ids import named_ids
     from ..tables.sources import open_pieces
-    from ..tables.table import without_column
 
     if out is None and not others:
         raise PlanError(

@@ -78,7 +78,7 @@ def plan(
 
 def _print_plan(plan: Any, remarks: Sequence[str]) -> None:
     """Print a new plan: its summary, forecast and ledger."""
-    from ..plan.plan import target_in_words
+    from ..plan.target import target_in_words
 
     print_warnings(target_in_words(plan.epsilon, plan.delta, plan.expected_records))
     click.echo(plan.summary())
@@ -109,7 +109,8 @@ def _print_forecast(plan: Any) -> None:
 
 def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -> None:
     """Print what plans spend together."""
-    from ..plan.plan import Plan, target_in_words
+    from ..plan.plan import Plan
+    from ..plan.target import target_in_words
     from ..privacy.ledger import Ledger
 
     loaded = [Plan.load(path) for path in plans]

@@ -151,8 +151,8 @@ def domains(
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
+    from ..tables.columns import check_present
     from ..tables.derived import as_stated, with_derived
-    from ..tables.table import check_present
 
     check_schema_file(out)
     check_budget(epsilon, delta, records_per_person)

@@ -53,7 +53,7 @@ def synthesize(
 ) -> None:
     """Synthesise a table on one machine, from one TABLE, or from several in a trial of all roles."""
     from ..plan.open_schema import OpenSchema
-    from ..plan.plan import target_in_words
+    from ..plan.target import target_in_words
 
     outputs.check((*tables, schema), options.csv_safe)
     domains = None if schema is None else OpenSchema.load(schema)

@@ -31,13 +31,13 @@ from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..progress import SILENT, Progress
 from ..releases.encoder import Encoder
+from ..tables.columns import Columns, Encoded
 from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
 from ..tables.parts import parts_of
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import name_of
-from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
 
@@ -274,7 +274,7 @@ def encode_partitions(
 ) -> ClusterRecords:
     """Encode a party's table on the workers. Codes and digests stay in the workers' memory.
 
-    Records that do not fit are left out, as by :func:`vertimrf.tables.table.encode_table`.
+    Records that do not fit are left out, as by :func:`vertimrf.tables.columns.encode_table`.
 
     Args:
         source: a folder of files that all workers can read, each of them a partition; a Dask data
@@ -286,7 +286,7 @@ def encode_partitions(
         schema: the plan's.
         party: the party's name. Its columns that equations give may be absent.
         name: name of the table in errors. Default: the folder.
-        read, keys: as for :func:`vertimrf.tables.table.encode_table`.
+        read, keys: as for :func:`vertimrf.tables.columns.encode_table`.
 
     Raises:
         TableError: there is no table, no id column or no such format; ids have an impossible type;

@@ -23,11 +23,12 @@ from ..plan.impossible import Combination
 from ..plan.schema import Schema
 from ..releases.encoder import Encoder
 from ..tables import impossible
+from ..tables.columns import Columns, Encoded
 from ..tables.derived import with_derived
 from ..tables.ids import named_ids, repeated, shown
 from ..tables.read_options import ReadOptions
 from ..tables.sources import Source, open_pieces
-from ..tables.table import Columns, Encoded, one_per_id
+from ..tables.table import one_per_id
 
 T = TypeVar("T")
 

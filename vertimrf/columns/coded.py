@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import SchemaError
 from .cell_types import check_number_type
-from .column import Attribute, Value, no_domain
+from .column import Attribute, Value
 from .listed import codes_among, nearest_of
+from .text import no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import SchemaError
-from .calendar import Calendar, calendar_of
+from .calendar import Calendar
+from .text import MAX_SIZE, check_name, nearest_listed, parse, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
 Value = str | int | float | bool
 # Limits of a condition, by name, as a schema file has them.
 Limits = Sequence[tuple[str, Value]]
-# Codes are uint16, and one value means "no code".
-MAX_SIZE = 65_535
-# Cells of text columns that mean a missing value, unless an attribute lists them as values or says
-# which do.
-MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
 PRIVATE = "private"
 # The source of a domain that was read off data.
@@ -583,58 +579,3 @@ class Attribute(ABC):
             timezone=timezone,
             format=format,
         )
-
-
-def check_name(name: Any) -> None:
-    """Check an attribute's name.
-
-    Raises:
-        SchemaError: it is empty or no text.
-    """
-    if not isinstance(name, str) or not name:
-        raise SchemaError(
-            f"An attribute's name is {name!r}; give every attribute a non-empty text name."
-        )
-    if not is_text(name):
-        raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
-
-
-def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:
-    """The error about an attribute with no domain, or with several."""
-    return SchemaError(
-        f"{where} has {' and '.join(given) or 'no domain, or an empty one'}; "
-        "give it exactly one of values, codes, edges, or bounds with bins."
-    )
-
-
-def plain(value: Any) -> Any:
-    """Convert dates and times to text, and values of NumPy to plain ones."""
-    value = getattr(value, "item", lambda: value)()
-    return value if calendar_of(value) is None else value.isoformat()
-
-
-def folded(text: str) -> str:
-    """What texts share that differ by case and surrounding spaces alone."""
-    return text.strip().casefold()
-
-
-def is_text(value: str) -> bool:
-    """Whether a text has no surrogates, which JSON can escape and UTF-8 cannot encode."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def parse(text: str) -> float:
-    """The number that a text spells, or NaN."""
-    try:
-        return float(text) if "_" not in text else np.nan
-    except ValueError:
-        return np.nan
-
-
-def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Floats:
-    """As :meth:`Attribute.nearest`, among listed values [shape=(k,), float64, in any order]."""
-    sign = 1.0 if up else -1.0
-    values = np.append(np.sort(sign * values), np.inf)
-    place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
-    nearest: Floats = sign * values[place]
-    return nearest

@@ -19,7 +19,7 @@ from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
-from .column import MISSING_TEXT, Attribute, folded
+from .column import Attribute
 from .dates import Dates
 from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
 from .large import EXACT
@@ -27,6 +27,7 @@ from .listed import Listed
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
+from .text import MISSING_TEXT, folded
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256

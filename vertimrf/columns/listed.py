@@ -12,9 +12,10 @@ import numpy as np
 
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, unknown_type
-from .column import MAX_SIZE, MISSING_TEXT, Attribute, Value, is_text, no_domain, parse
+from .column import Attribute, Value
 from .numbers import MAX_DECIMALS
 from .partition import decimals
+from .text import MAX_SIZE, MISSING_TEXT, is_text, no_domain, parse
 
 if TYPE_CHECKING:
     import numpy.typing as npt

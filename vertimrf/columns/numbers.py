@@ -15,9 +15,10 @@ import numpy as np
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
 from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type
-from .column import Attribute, Limits, Value, nearest_listed, no_domain
+from .column import Attribute, Limits, Value
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
+from .text import nearest_listed, no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt

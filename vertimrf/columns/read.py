@@ -10,11 +10,12 @@ from typing import Any
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, unit_edges
 from .coded import Coded
-from .column import FLAGS, KEYS, MAX_SIZE, PRIVATE, Attribute, check_name, no_domain
+from .column import FLAGS, KEYS, PRIVATE, Attribute
 from .dates import Dates, instants, no_timezone
 from .large import Large, from_origin, is_large
 from .listed import Listed
 from .numbers import Numbers, listed_numbers
+from .text import MAX_SIZE, check_name, no_domain
 
 # The kind of an attribute by the part that its domain is.
 KINDS: Mapping[str, type[Attribute]] = {"values": Listed, "codes": Coded, "edges": Numbers}

@@ -24,7 +24,7 @@ from ..kernels import carry as kernels
 from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
 from .measurement import by_class
-from .propagation import axis_map, merged_axes
+from .passes import axis_map, merged_axes
 
 Pair = tuple[int, int]
 Link = tuple[int, int]

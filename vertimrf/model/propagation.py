@@ -9,94 +9,36 @@ run in parallel. A pass that is large for its tree is cut in blocks of rows, whi
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Floats, Int32s, Integers
+from ..arrays import Floats
 from ..kernels import propagation as kernels
-from ..kernels import splits
 from ..kernels.carry import multiply_onto
 from ..kernels.jit import in_order
 from .junction_tree import JunctionTree
+from .passes import (
+    Attributes,
+    PassTable,
+    Program,
+    aligned,
+    cell_count,
+    merged_axes,
+    offsets_of,
+    padded,
+    passes_before,
+    schedule,
+    storage_ranks,
+    strides_of,
+)
 
-Attributes = tuple[int, ...]
-
-# Cost of a row, in cells of a contiguous loop; measured on x86-64.
-ROW = 150.0
-# Most cells of the inner block: a few such vectors stay in the first-level cache.
-LARGEST_INNER = 1024
-# Cells of a cache line.
-LINE = 8
-# Least length of contiguous columns that get a separate loop.
-SHORTEST_RUN = 4
 # Least cells of a block of rows, and most blocks of a tree. They do not depend on the threads, so
 # neither do results.
 BLOCK_CELLS, MAX_BLOCKS = 1 << 18, 16
 # Trees with fewer cells run on one thread.
 PARALLEL_CELLS = 1 << 19
-# Least cells, and least share of its clique's cells, of a table that affects the order of axes.
-LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
-
-
-def axis_map(shape: Sequence[int], strides: Sequence[int]) -> Integers:
-    """Flat offsets, row-major over ``shape``, of an array with these strides in cells (0 on axes
-    that it lacks).
-    """
-    out = np.zeros(1, np.int64)
-    for n, stride in zip(shape, strides, strict=True):
-        out = (out[:, None] + np.arange(n, dtype=np.int64) * stride).ravel()
-    return out
-
-
-def merged_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[Integers, Integers]:
-    """The same offsets with as few axes as possible, but at least two."""
-    out: list[tuple[int, int]] = []
-    for size, stride in zip(shape, strides, strict=True):
-        if size == 1:
-            continue
-        if out and out[-1][1] == stride * size:
-            out[-1] = (out[-1][0] * size, stride)
-        else:
-            out.append((size, stride))
-    out = [(1, 0)] * (2 - len(out)) + out
-    return np.array([n for n, _ in out], np.int64), np.array([s for _, s in out], np.int64)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A factor or message that a pass reads or writes: axes in storage order, first cell, whether
-    it is normalised.
-    """
-
-    attributes: Attributes
-    offset: int
-    normalised: bool = False
-
-
-@dataclass(frozen=True)
-class _Split:
-    """The loops of a pass: outer attributes, slowest first; inner ones in storage order."""
-
-    outer: Attributes
-    inner: Attributes
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Parts of a pass, or one of its blocks: pass, parts, blocks, tasks that end before it, cells."""
-
-    number: int
-    parts: int
-    blocks: tuple[int, int]
-    needs: tuple[int, ...]
-    cells: int
 
 
 class Propagation:
@@ -121,32 +63,32 @@ class Propagation:
         self._housed: list[list[int]] = [[] for _ in tree.cliques]
         for f, c in enumerate(self.home):
             self._housed[c].append(f)
-        rank = _storage_ranks(tree, factors, self.home)
+        rank = storage_ranks(tree, factors, self.home)
 
         def stored(attributes: Attributes) -> Attributes:
             return tuple(sorted(attributes, key=rank.__getitem__))
 
         self.factors = tuple(stored(f) for f in factors)
         self._separators = tuple(stored(s) for s in tree.separators)
-        self.offsets = _offsets([_cells(f, sizes) for f in factors])
-        messages = _offsets([_cells(s, sizes) for s in self._separators])
+        self.offsets = offsets_of([cell_count(f, sizes) for f in factors])
+        messages = offsets_of([cell_count(s, sizes) for s in self._separators])
         self._up = messages[:-1] + self.offsets[-1]
         self._down = self._up + messages[-1]
         self.marginals = int(self.offsets[-1] + 2 * messages[-1])
         tables = self.marginals + int(self.offsets[-1])
 
         block_cells = max(BLOCK_CELLS, tree.cells // MAX_BLOCKS)
-        program = _Program(sizes, block_cells, _padded(tables))
+        program = Program(sizes, block_cells, padded(tables))
         passes: dict[tuple[int, int], int] = {}
-        for role, c in _schedule(tree):
+        for role, c in schedule(tree):
             reads, writes = self._tables_of(role, c)
             if writes or role == kernels.ROOT:
                 children = tree.children[c] if role != kernels.COLLECT else ()
                 links = [
-                    [_cells(self._separators[k], sizes), self._up[k], self._down[k]]
+                    [cell_count(self._separators[k], sizes), self._up[k], self._down[k]]
                     for k in children
                 ]
-                separator = _cells(self._separators[c], sizes)
+                separator = cell_count(self._separators[c], sizes)
                 program.add(
                     stored(tree.cliques[c]),
                     reads,
@@ -155,7 +97,7 @@ class Propagation:
                     int(self._up[c]),
                     separator,
                     links,
-                    [passes[before] for before in _before(tree, role, c) if before in passes],
+                    [passes[before] for before in passes_before(tree, role, c) if before in passes],
                 )
                 passes[role, c] = len(passes)
         self._tasks = tuple(program.tasks)
@@ -169,7 +111,7 @@ class Propagation:
         self._programs = [program.arrays(worker) for worker in range(workers)]
         self._logs = np.zeros(len(passes))
         self._tables = tables
-        self.memory = _aligned(program.taken + workers * program.scratch)
+        self.memory = aligned(program.taken + workers * program.scratch)
         self.memory[:tables] = 1.0
 
     def run(self) -> float:
@@ -219,458 +161,29 @@ class Propagation:
             out = np.repeat(out, shape[i])
             for axes, begin in tables:
                 if a in axes and not set(attributes[i + 1 :]).intersection(axes):
-                    strides = _strides(axes, tree.sizes)
+                    strides = strides_of(axes, tree.sizes)
                     walk = merged_axes(
                         shape[: i + 1], [strides.get(x, 0) for x in attributes[: i + 1]]
                     )
-                    multiply_onto(out, *walk, self.memory[begin : begin + _cells(axes, tree.sizes)])
+                    multiply_onto(
+                        out, *walk, self.memory[begin : begin + cell_count(axes, tree.sizes)]
+                    )
         out /= out.sum()
         return out.reshape(shape)
 
-    def _tables_of(self, role: int, c: int) -> tuple[list[_Table], list[_Table]]:
+    def _tables_of(self, role: int, c: int) -> tuple[list[PassTable], list[PassTable]]:
         """Tables that a pass reads and writes."""
         factors = self._housed[c]
         children = self.tree.children[c]
-        reads = [_Table(self.factors[f], int(self.offsets[f])) for f in factors]
-        reads += [_Table(self._separators[k], int(self._up[k])) for k in children]
+        reads = [PassTable(self.factors[f], int(self.offsets[f])) for f in factors]
+        reads += [PassTable(self._separators[k], int(self._up[k])) for k in children]
         if role == kernels.COLLECT:
-            return reads, [_Table(self._separators[c], int(self._up[c]))]
+            return reads, [PassTable(self._separators[c], int(self._up[c]))]
         if role == kernels.DISTRIBUTE:
-            reads.append(_Table(self._separators[c], int(self._down[c])))
+            reads.append(PassTable(self._separators[c], int(self._down[c])))
         writes = [
-            _Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True)
+            PassTable(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True)
             for f in factors
         ]
-        writes += [_Table(self._separators[k], int(self._down[k])) for k in children]
+        writes += [PassTable(self._separators[k], int(self._down[k])) for k in children]
         return reads, writes
-
-
-def _schedule(tree: JunctionTree) -> list[tuple[int, int]]:
-    """Role and clique of every pass: towards the roots, at the roots, and back."""
-    cliques = range(len(tree.cliques))
-    roots = [(kernels.ROOT, c) for c in cliques if tree.parents[c] < 0]
-    others = [c for c in cliques if tree.parents[c] >= 0]
-    up = [(kernels.COLLECT, c) for c in reversed(others)]
-    return [*up, *roots, *((kernels.DISTRIBUTE, c) for c in others)]
-
-
-def _before(tree: JunctionTree, role: int, c: int) -> list[tuple[int, int]]:
-    """Role and clique of the passes that a pass waits for."""
-    if role == kernels.DISTRIBUTE:
-        return [(kernels.DISTRIBUTE, tree.parents[c]), (kernels.ROOT, tree.parents[c])]
-    return [(kernels.COLLECT, k) for k in tree.children[c]]
-
-
-def _storage_ranks(
-    tree: JunctionTree, factors: Sequence[Attributes], home: Sequence[int]
-) -> list[int]:
-    """Order of axes in all tables: attributes that the cliques of large tables would have as inner
-    ones come last.
-    """
-    weight = [0] * len(tree.sizes)
-    for c, clique in enumerate(tree.cliques):
-        tables = [factors[f] for f, h in enumerate(home) if h == c]
-        tables += [tree.separators[k] for k in (*tree.children[c], c)]
-        largest = max((_cells(t, tree.sizes) for t in tables), default=0)
-        if largest >= max(LARGE_TABLE, LARGE_SHARE * tree.clique_cells[c]):
-            for a in _split(
-                clique, tuple(tables), tuple(tables), tuple(tree.sizes), any_order=True
-            ).inner:
-                weight[a] += tree.clique_cells[c]
-    order = sorted(range(len(weight)), key=lambda a: (weight[a], tree.sizes[a], a))
-    ranks = [0] * len(order)
-    for rank, a in enumerate(order):
-        ranks[a] = rank
-    return ranks
-
-
-@functools.lru_cache(maxsize=4096)
-def _split(
-    clique: Attributes,
-    reads: tuple[Attributes, ...],
-    writes: tuple[Attributes, ...],
-    sizes: tuple[int, ...],
-    any_order: bool = False,
-) -> _Split:
-    """The cheapest split. Splits are cached, as the cliques of a growing graph recur.
-
-    Args:
-        clique: attributes in storage order.
-        reads, writes: attributes of the tables that a pass reads and writes, in storage order.
-        sizes: domain size of every attribute.
-        any_order: whether the storage order is still to be chosen.
-    """
-    # Attributes of one value are loops of one round.
-    trivial = tuple(a for a in clique if sizes[a] == 1)
-    names = sorted(set(clique).difference(trivial))
-    if not names:
-        return _Split((), clique)
-    rank = {a: i for i, a in enumerate(names)}
-    ends: dict[int, list[int]] = {}
-    numbers: dict[int, list[int]] = {}
-    for tables, way in ((reads, 0), (writes, 1)):
-        for table in tables:
-            bits = [1 << rank[a] for a in table if a in rank]
-            mask = sum(bits)
-            trailing = list(itertools.accumulate(reversed(bits[1:]), initial=0))
-            ends[mask] = trailing + [0] * (len(names) + 1 - len(trailing))
-            numbers.setdefault(mask, [0, 0])[way] += 1
-    starts = (clique, clique[::-1], sorted(clique, key=lambda a: sizes[a]))
-    order = np.empty(len(names), np.int64)
-    inner = splits.cheapest(
-        np.array(list(ends), np.int64),
-        np.array(list(numbers.values()), np.int64).reshape(-1, 2),
-        np.array(list(ends.values()), np.int64).reshape(-1, len(names) + 1),
-        np.array([sizes[a] for a in names], np.int64),
-        np.array([[rank[a] for a in start if a in rank] for start in starts], np.int64),
-        any_order,
-        ROW,
-        LARGEST_INNER,
-        order,
-    )
-    inside = {a for a in names if inner >> rank[a] & 1}
-    outer = trivial + tuple(names[i] for i in order[: len(names) - len(inside)])
-    return _Split(outer, tuple(a for a in clique if a in inside))
-
-
-def _in_place(table: Attributes, inner: frozenset[int]) -> bool:
-    """Whether the table's last axes are the inner attributes, so that its rows are contiguous."""
-    return len(table) > len(inner) and inner.issuperset(table[-len(inner) :])
-
-
-class _Walk:
-    """A split, and the kind of every table under it.
-
-    A crossing table has outer and inner attributes. ``spans`` are the sets of outer attributes of
-    crossing tables, in the order of their levels. ``active`` are these levels. ``walked`` are the
-    outer attributes down to the last active level; they make ``rows`` in runs of ``run``.
-    """
-
-    def __init__(
-        self,
-        outer: Attributes,
-        inner: Attributes,
-        sizes: Sequence[int],
-        reads: Sequence[_Table],
-        writes: Sequence[_Table],
-    ) -> None:
-        self.outer, self.inner, self.sizes, self.reads, self.writes = (
-            outer,
-            inner,
-            sizes,
-            reads,
-            writes,
-        )
-        self.width = _cells(inner, sizes)
-        self.stride = _padded(self.width)
-        spans = {self._rows_of(t) for t in (*reads, *writes) if self._crosses(t)}
-        self.spans = sorted(spans, key=lambda u: (outer.index(u[-1]), u))
-        self.active = sorted({outer.index(u[-1]) for u in spans})
-        self.walked = outer[: self.active[-1] + 1] if self.active else ()
-        self.rows = _cells(self.walked, sizes)
-        self.run = sizes[self.walked[-1]] if self.walked else 1
-
-    def _rows_of(self, table: _Table) -> Attributes:
-        return tuple(a for a in self.outer if a in table.attributes)
-
-    def _crosses(self, table: _Table) -> bool:
-        return 0 < len(self._rows_of(table)) < len(table.attributes)
-
-    def within(self, tables: Sequence[_Table]) -> list[_Table]:
-        """Tables with inner attributes only."""
-        return [t for t in tables if not self._rows_of(t)]
-
-    def crossing(self, tables: Sequence[_Table], span: Attributes) -> list[_Table]:
-        """Tables with these outer attributes and some inner ones."""
-        return [t for t in tables if self._crosses(t) and self._rows_of(t) == span]
-
-    def scalar(self, tables: Sequence[_Table], last: int) -> list[_Table]:
-        """Tables with outer attributes only, of which ``last`` is the innermost."""
-        return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
-
-    def changes(self) -> Int32s:
-        """Per run, the outermost active level whose index differs from the previous run."""
-        runs = self.rows // self.run
-        out = np.full(runs, max(len(self.active) - 1, 0), np.int32)
-        for k in range(len(self.active) - 2, -1, -1):
-            out[:: runs // _cells(self.outer[: self.active[k] + 1], self.sizes)] = k
-        return out
-
-
-@dataclass
-class _Program:
-    """Builder of the integer tables that the kernels interpret.
-
-    Passes of several blocks have scratch space of their own, up to ``taken``. The others use the
-    ``scratch`` cells of the worker that runs them; ``movable`` has where they were placed first.
-    """
-
-    sizes: Sequence[int]
-    block_cells: int
-    taken: int
-    passes: list[list[int]] = field(default_factory=list)
-    levels: list[list[int]] = field(default_factory=list)
-    groups: list[list[int]] = field(default_factory=list)
-    terms: list[list[int]] = field(default_factory=list)
-    children: list[list[int]] = field(default_factory=list)
-    blocks: list[list[int]] = field(default_factory=list)
-    tasks: list[_Task] = field(default_factory=list)
-    last_tasks: list[int] = field(default_factory=list)
-    movable: dict[int, int] = field(default_factory=dict)
-    maps: list[Int32s] = field(default_factory=list)
-    map_cells: int = 0
-    scratch: int = 0
-    known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
-
-    def arrays(self, worker: int) -> tuple[npt.NDArray, ...]:
-        """The kernels' arguments before ``memory``, for one worker."""
-
-        def table(rows: list[list[int]], columns: int) -> Integers:
-            return np.array(rows, np.int64).reshape(len(rows), columns)
-
-        passes = table(self.passes, kernels.P_COLUMNS)
-        levels = table(self.levels, kernels.L_COLUMNS)
-        groups = table(self.groups, kernels.G_COLUMNS)
-        blocks = table(self.blocks, kernels.B_COLUMNS)
-        for p, begin in self.movable.items():
-            by, row = self.taken + worker * self.scratch - begin, passes[p]
-            row[[kernels.P_WORK, kernels.P_SCALE, kernels.P_TOTALS]] += by
-            first = row[kernels.P_LEVEL0]
-            levels[first : first + row[kernels.P_LEVELS], kernels.L_PRODUCTS] += by
-            some = groups[row[kernels.P_GROUP0] : row[kernels.P_GROUP1]]
-            moved = (some[:, kernels.G_PLACE] == 0) & (some[:, kernels.G_FACTOR] >= 0)
-            some[moved, kernels.G_FACTOR] += by
-            blocks[row[kernels.P_BLOCK0], kernels.B_SUMS] += by
-        return (
-            passes,
-            levels,
-            groups,
-            table(self.terms, kernels.T_COLUMNS),
-            np.concatenate([*self.maps, np.zeros(1, np.int32)]),
-            table(self.children, kernels.C_COLUMNS),
-            blocks,
-        )
-
-    def add(
-        self,
-        clique: Attributes,
-        reads: Sequence[_Table],
-        writes: Sequence[_Table],
-        role: int,
-        up: int,
-        separator: int,
-        links: Sequence[Sequence[int]],
-        before: Sequence[int],
-    ) -> None:
-        """Append a pass over a clique (attributes in storage order) that waits for other passes."""
-        begin = self.taken
-        split = _split(
-            clique,
-            tuple(t.attributes for t in reads),
-            tuple(t.attributes for t in writes),
-            tuple(self.sizes),
-        )
-        walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
-        row = [0] * kernels.P_COLUMNS
-        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = (
-            walk.width,
-            walk.stride,
-            len(walk.outer),
-        )
-        row[kernels.P_ROLE], row[kernels.P_UP], row[kernels.P_SEPARATOR] = role, up, separator
-        row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms(walk.within(reads), (), walk.inner)
-        row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms(walk.within(writes), (), walk.inner)
-        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = (
-            walk.rows,
-            walk.run,
-            len(walk.active),
-        )
-        row[kernels.P_WORK] = self._take(walk.width)
-        row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(walk.rows), self._take(walk.rows)
-        row[kernels.P_CHILD0] = len(self.children)
-        self.children += [list(map(int, link)) for link in links]
-        row[kernels.P_CHILD1] = len(self.children)
-        row[kernels.P_GROUP0] = len(self.groups)
-        level_groups, sums = self._add_groups(walk)
-        row[kernels.P_GROUP1] = len(self.groups)
-        row[kernels.P_MERGED] = sums + walk.stride
-        row[kernels.P_LEVEL0] = len(self.levels)
-        self._add_levels(walk, level_groups)
-        row[kernels.P_CHANGE] = self._keep(walk.changes())
-        row[kernels.P_BLOCK0] = len(self.blocks)
-        self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
-        row[kernels.P_BLOCK1] = len(self.blocks)
-        if row[kernels.P_BLOCK1] - row[kernels.P_BLOCK0] == 1:
-            self.movable[len(self.passes)] = begin
-            self.scratch, self.taken = max(self.scratch, self.taken - begin), begin
-        self._add_tasks(row, tuple(self.last_tasks[p] for p in before))
-        self.passes.append(row)
-
-    def _add_tasks(self, row: Sequence[int], needs: tuple[int, ...]) -> None:
-        """Add the tasks of a pass."""
-
-        def add(parts: int, blocks: tuple[int, int], needs: tuple[int, ...], rows: int) -> int:
-            cells = rows * row[kernels.P_INNER]
-            self.tasks.append(_Task(len(self.passes), parts, blocks, needs, cells))
-            return len(self.tasks) - 1
-
-        first, last = row[kernels.P_BLOCK0], row[kernels.P_BLOCK1]
-        if last - first == 1:
-            end = add(kernels.WHOLE, (first, last), needs, row[kernels.P_ROWS])
-        else:
-            start = add(kernels.PREPARE, (first, first), needs, 0)
-            parts = [
-                add(
-                    kernels.BLOCKS,
-                    (b, b + 1),
-                    (start,),
-                    self.blocks[b][kernels.B_LAST] - self.blocks[b][kernels.B_FIRST],
-                )
-                for b in range(first, last)
-            ]
-            end = add(kernels.FINISH, (first, first), tuple(parts), 0)
-        self.last_tasks.append(end)
-
-    def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:
-        """Add groups of crossing tables; returns first and last group of every level, and the cells
-        of their sums.
-        """
-        spans: dict[int, tuple[int, int]] = {}
-        sums = 0
-        for u in walk.spans:
-            first = len(self.groups)
-            rows = _cells(u, self.sizes)
-            deepest = u[-1] == walk.walked[-1]
-            reads, writes = walk.crossing(walk.reads, u), walk.crossing(walk.writes, u)
-            # A contiguous table needs no matrix. Several are merged, unless they are large.
-            placed = {
-                t.offset
-                for tables in (reads, writes)
-                for t in tables
-                if _in_place(t.attributes, frozenset(walk.inner))
-                and (len(tables) == 1 or 4 * rows >= walk.rows)
-            }
-            for tables, reading in ((reads, True), (writes, False)):
-                for t in tables:
-                    if t.offset in placed:
-                        strides = _strides(t.attributes, self.sizes)
-                        place = self._map(walk.walked[:-1], strides)
-                        advance = strides[u[-1]] if deepest else 0
-                        cells = _cells(t.attributes, self.sizes) if t.normalised else 0
-                        begin = (t.offset, -1) if reading else (-1, t.offset)
-                        self.groups.append([rows, place, 1, advance, 1, cells, *begin, 0, 0, 0, 0])
-            reads = [t for t in reads if t.offset not in placed]
-            writes = [t for t in writes if t.offset not in placed]
-            if reads or writes:
-                terms = (*self._terms(reads, u, walk.inner), *self._terms(writes, u, walk.inner))
-                factor = self._take(rows * walk.stride) if reads else -1
-                begin = (factor, sums if writes else -1)
-                place = self._map(walk.walked[:-1], _strides(u, self.sizes))
-                advance = walk.stride if deepest else 0
-                self.groups.append([rows, place, walk.stride, advance, 0, 0, *begin, *terms])
-                sums += rows * walk.stride if writes else 0
-            level = walk.outer.index(u[-1])
-            spans[level] = (spans.get(level, (first, 0))[0], len(self.groups))
-        return spans, sums
-
-    def _add_levels(self, walk: _Walk, level_groups: dict[int, tuple[int, int]]) -> None:
-        # Whether an outer level needs the sums of this one.
-        carried = bool(walk.within(walk.writes))
-        for i, a in enumerate(walk.outer):
-            span = walk.outer[: i + 1]
-            rows = _cells(span, self.sizes)
-            terms = (
-                *self._terms(walk.scalar(walk.reads, a), span, ()),
-                *self._terms(walk.scalar(walk.writes, a), span, ()),
-            )
-            first, last = level_groups.get(i, (0, 0))
-            self.levels.append([rows, self._take(rows), *terms, first, last, int(carried)])
-            carried = carried or any(self.groups[g][kernels.G_SUM] >= 0 for g in range(first, last))
-
-    def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
-        """Cut the rows in blocks of whole runs; no two blocks write the same row of a table."""
-        unit = walk.run
-        pieces = walk.rows * walk.width // self.block_cells
-        if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
-            apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
-            unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows
-        units = walk.rows // unit
-        pieces = max(1, min(pieces, units))
-        # Sums, running sums and products of the active levels, and one row of scratch.
-        length = sums + walk.stride * (2 * len(walk.active) + 2)
-        for b in range(pieces):
-            cut = [units * i // pieces * unit for i in (b, b + 1)]
-            self.blocks.append([*cut, self._take(length)])
-
-    def _terms(
-        self, tables: Iterable[_Table], span: Attributes, inner: Attributes
-    ) -> tuple[int, int]:
-        begin = len(self.terms)
-        for table in tables:
-            strides = _strides(table.attributes, self.sizes)
-            rows = self._map(span, strides) if span else 0
-            columns = self._map(inner, strides) if inner else 0
-            self.terms.append([table.offset, rows, columns, *self._run_of(inner, strides)])
-        return begin, len(self.terms)
-
-    def _run_of(self, inner: Attributes, strides: dict[int, int]) -> tuple[int, int]:
-        """Length of runs of inner columns that stay at one cell (0) or are contiguous in the table
-        (1); (1, 0) if short.
-        """
-        still = along = 1
-        for a in reversed(inner):
-            if a in strides:
-                break
-            still *= self.sizes[a]
-        for a in reversed(inner):
-            if strides.get(a) != along:
-                break
-            along *= self.sizes[a]
-        run = max(still, along)
-        return (run, int(along > still)) if run >= SHORTEST_RUN else (1, 0)
-
-    def _map(self, attributes: Attributes, strides: dict[int, int]) -> int:
-        key = tuple((self.sizes[a], strides.get(a, 0)) for a in attributes)
-        if key not in self.known_maps:
-            self.known_maps[key] = self.map_cells
-            self._keep(axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32))
-        return self.known_maps[key]
-
-    def _keep(self, offsets: Int32s) -> int:
-        self.maps.append(offsets)
-        self.map_cells += offsets.size
-        return self.map_cells - offsets.size
-
-    def _take(self, cells: int) -> int:
-        begin = self.taken
-        self.taken += _padded(cells)
-        return begin
-
-
-def _strides(attributes: Attributes, sizes: Sequence[int]) -> dict[int, int]:
-    strides = {}
-    step = 1
-    for a in reversed(attributes):
-        strides[a] = step
-        step *= sizes[a]
-    return strides
-
-
-def _offsets(lengths: Sequence[int]) -> Integers:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _padded(cells: int) -> int:
-    """Cells rounded up to whole cache lines."""
-    return -(-cells // LINE) * LINE
-
-
-def _aligned(cells: int) -> Floats:
-    """Uninitialised cells that start at a cache line."""
-    space = np.empty(cells + LINE)
-    first = -space.ctypes.data // space.itemsize % LINE
-    return space[first : first + cells]
-
-
-def _cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
-    return math.prod(sizes[a] for a in attributes)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import ModelError
-from ..kernels import propagation as kernels
+from ..kernels import potentials
 from ..kernels import proximal_step as descent
 from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
@@ -344,10 +344,10 @@ class Dual(StepDual):
         """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
         arguments = (*self._parts, engine.memory)
-        shift = kernels.potentials(factors.logs, theta, factors.marginals, *arguments)
+        shift = potentials.potentials(factors.logs, theta, factors.marginals, *arguments)
         log_total = engine.run() + shift
         counts = np.empty_like(theta)
-        kernels.expected_counts(*arguments, engine.marginals, self.total, counts)
+        potentials.expected_counts(*arguments, engine.marginals, self.total, counts)
         if math.isfinite(log_total):
             factors.marginals[:] = engine.memory[
                 engine.marginals : engine.marginals + factors.logs.size
@@ -372,7 +372,7 @@ class Dual(StepDual):
 
     def absorb(self, theta: Floats) -> None:
         """See :class:`StepDual`."""
-        kernels.absorb(self.factors.logs, theta, *self._parts)
+        potentials.absorb(self.factors.logs, theta, *self._parts)
         self.factors.rebalance()
 
 
@@ -393,7 +393,7 @@ def cell_terms(
         measurements: their bins are of the factors' values.
 
     Returns:
-        Factors, terms and maps for :func:`vertimrf.kernels.propagation.potentials`.
+        Factors, terms and maps for :func:`vertimrf.kernels.potentials.potentials`.
     """
     begins = np.cumsum([0, *(m.counts.size for m in measurements)])
     inside: list[list[int]] = [[] for _ in factors]

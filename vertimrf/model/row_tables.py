@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import Codes, Floats, Integers
-from ..kernels import propagation
+from ..kernels import potentials
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
 from ..kernels.jit import for_each, in_slices
@@ -121,7 +121,7 @@ class RowTables:
             logs: log weights, updated [shape=(n,), float64].
         """
         self._logs[:] = 0.0
-        propagation.absorb(self._logs, theta, *self._parts)
+        potentials.absorb(self._logs, theta, *self._parts)
         in_slices(
             logs.size,
             kernels.BLOCK,
@@ -146,7 +146,7 @@ class RowTables:
             ),
         )
         counts = np.empty(self._cells)
-        propagation.expected_counts(*self._parts, self._counts, 0, 1.0, counts)
+        potentials.expected_counts(*self._parts, self._counts, 0, 1.0, counts)
         return counts
 
     def marginals(self, codes: Codes, weights: Floats) -> list[Floats]:

@@ -28,7 +28,7 @@ from .couple import codes_of, couple
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
-from .propagation import axis_map
+from .passes import axis_map
 from .row_tables import RowTables, lookups
 
 # Attributes and probabilities of marginals.

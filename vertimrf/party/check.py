@@ -21,6 +21,7 @@ from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..tables.arrow import Pieces
+from ..tables.columns import Columns, Encoded, extra_columns
 from ..tables.derived import breaking, with_derived
 from ..tables.ids import (
     MAX_SHAPES,
@@ -36,7 +37,6 @@ from ..tables.ids import (
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source, open_pieces
-from ..tables.table import Columns, Encoded, extra_columns
 from .persons import beyond, naming_errors
 
 # A note is made if the records differ from the plan's by this factor, because noise and keys were

@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from ..arrays import Floats, Integers
-from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
+from ..model.local_marginal import LocalMarginal
+from ..plan.local_plan import SCORE_GRID, LocalPlan
 from ..plan.merging import Merging, merged_values
-from ..plan.plan import SCORE_GRID, LocalPlan
 from ..plan.shares import EQUAL
 from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise

@@ -20,7 +20,8 @@ from ..arrays import Bytes, Floats, Integers
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
-from ..message import LocalMarginal, Message, bins_of, one_way_counts
+from ..message import Message, bins_of
+from ..model.local_marginal import LocalMarginal, one_way_counts
 from ..model.measurement import BinMap
 from ..options import RunOptions
 from ..plan.groups import Group, released_sizes
@@ -33,11 +34,12 @@ from ..releases.count_sketches.encoding import CountSketchEncoder
 from ..releases.encrypted_counts.encoding import Steps, noisy_count
 from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
 from ..releases.release import Side
+from ..tables.columns import encode_table
 from ..tables.derived import with_derived
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source
-from ..tables.table import Table, encode_table
+from ..tables.table import Table
 from .check import check_memory
 from .local_model import release_local_model
 from .persons import check_named
@@ -143,7 +145,7 @@ class Party:
         """Encode this party's records from a file or data frame, for :meth:`release`.
 
         Records that do not fit the plan are left out one by one, so that whether a message is sent
-        depends on no single record (:func:`vertimrf.tables.table.encode_table` has the rule and a
+        depends on no single record (:func:`vertimrf.tables.columns.encode_table` has the rule and a
         proof). The table's ``dropped`` has their number and the reasons; only this party may see
         it.
 

@@ -24,10 +24,11 @@ from ..arrays import Flags, Words
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..keys import hkdf
+from ..tables.columns import without_column
 from ..tables.ids import IdKeys, digested, format_ids, named_ids, of_persons, places_of
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import open_pieces
-from ..tables.table import Table, without_column
+from ..tables.table import Table
 
 # A block of the pseudorandom function that sketches do not use.
 PERSON_BLOCK = np.uint64(0xFFFFFFFF)

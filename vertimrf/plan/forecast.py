@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..releases.count_sketches.parameters import SIGN
-from .plan import LocalPlan, Plan
+from .local_plan import LocalPlan
+from .plan import Plan
 
 # Core seconds, fitted to runs of the paper's tables, a payroll, PISA, and generated tables (two
 # cores of a server).

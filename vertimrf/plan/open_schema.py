@@ -14,7 +14,8 @@ from ..privacy.ledger import LedgerEntry
 from .equations import Equation, Rule
 from .impossible import Impossible
 from .rules import check_rules, parse_rule
-from .schema import Schema, SchemaSections, read_impossible, read_schema
+from .schema import Schema
+from .sections import SchemaSections, read_impossible, read_schema
 
 
 @dataclass(frozen=True)

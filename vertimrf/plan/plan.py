@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ..errors import PlanError, first
 from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
-from ..files.convert import Number, from_json, to_json
+from ..files.convert import from_json
 from ..files.results import save
 from ..keys import PublicKeys
-from ..privacy.accountant import check_delta
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import (
     Event,
@@ -49,7 +45,6 @@ from ..releases.release import CrossPartyRelease, packed_bytes
 from .defaults import (
     HOLDERS_COLUMN,
     INNER,
-    MAX_DELTA,
     MAX_MESSAGE,
     MAX_RECORDS,
     MAX_TAU,
@@ -57,9 +52,11 @@ from .defaults import (
     OUTER,
 )
 from .groups import Group
+from .local_plan import MAX_SIGMA, LocalPlan, local_entries
 from .merging import mergeable
 from .options import check_persons, check_population
 from .schema import MAX_NAMED, Schema
+from .target import check_target
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -75,94 +72,6 @@ OPTIONAL = {
     "population": INNER,
     "halved": [],
 }
-# R-scores are released on a grid of 1/16 record. One record moves an R-score by at most 2, and
-# rounding by one more grid step. (R = 1/2 |T - T_A T_B / n|_1. A record moves T by 1 and the
-# product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at most (n + n + n + 1) / (n + 1) <
-# 3, both in L1.)
-SCORE_GRID = 16
-SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
-# Smallest noise of a unit. Below it, sums of discrete Gaussians differ from a Gaussian (see
-# LocalPlan).
-MIN_UNIT_SIGMA = 4.0
-# Largest noise. The noise of many such units would not fit into 64 bits.
-MAX_SIGMA = 1e13
-# Smallest and largest epsilon of a target.
-MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
-# From this epsilon on, a warning says that it gives little protection.
-WEAK_EPSILON = 8.0
-
-
-class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """LocMRF parameters of one party (VertiMRF, phase 1).
-
-    A marginal that is measured with k units is released as k * count + noise of k times the
-    variance of a unit's noise in every cell. This costs the same as k releases with the noise of
-    one unit, because their sum has the same law up to a factor of exp(10 k exp(-pi^2 sigma^2)),
-    which is less than exp(1e-60) (Kairouz, Liu and Steinke, 2021, on sums of discrete Gaussians).
-    So the ledger has ``units`` queries of sensitivity 1, whichever marginals they are spent on.
-
-    Attributes:
-        one_way_sigma: noise of each one-way marginal, in records; 0 if the party has no attribute
-            that varies, and only then.
-        score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 if all attributes fit
-            into one clique.
-        units: number of units for larger marginals; 0 leaves these out.
-        unit_sigma: noise of a unit.
-        largest_clique: largest clique of the local attribute graph, in cells (tau').
-        free: True if one clique of the global model holds the attributes of all parties.
-        contrasts: whether larger marginals are released as contrasts along attributes of two
-            values: records with one value minus records with the other. A record still moves one
-            number by 1, and what smaller marginals contain is not measured again.
-        fine_sigma: noise of each fine marginal (:attr:`.Attribute.fine`), in records; 0 if there are
-            none.
-    """
-
-    one_way_sigma: Number
-    score_sigma: Number
-    units: int
-    unit_sigma: Number
-    largest_clique: int
-    free: bool
-    contrasts: bool = False
-    fine_sigma: Number = 0.0
-
-    def __post_init__(self) -> None:
-        scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma, self.fine_sigma)
-        if not all(0 <= scale <= MAX_SIGMA for scale in scales) or (
-            self.one_way_sigma == 0 and (self.units or self.score_sigma)
-        ):
-            raise PlanError(
-                f"A local model's noise must be finite and above 0, and at most {MAX_SIGMA:g}, not {scales}."
-            )
-        if self.units < 0 or self.largest_clique < 1:
-            raise PlanError(
-                f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}."
-            )
-        if self.unit_sigma**2 * self.units > MAX_SIGMA**2:
-            raise PlanError(
-                f"A local model's noise is at most {MAX_SIGMA:g} for all {self.units} units together."
-            )
-        if self.units and self.unit_sigma < MIN_UNIT_SIGMA:
-            raise PlanError(
-                f"A unit of measurement needs noise of at least {MIN_UNIT_SIGMA}, not {self.unit_sigma}."
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields; without fine marginals, as if there were no noise of these."""
-        content: dict[str, Any] = to_json(self)
-        return content if self.fine_sigma else {k: content[k] for k in content if k != "fine_sigma"}
-
-    def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Axes along which a marginal is released as contrasts.
-
-        Args:
-            shape: number of measured values of each attribute.
-        """
-        return tuple(
-            axis
-            for axis, count in enumerate(shape)
-            if count == 2 and self.contrasts and len(shape) > 1
-        )
 
 
 @dataclass(frozen=True)
@@ -723,129 +632,3 @@ class Plan:
             return agreement
         rows = self.expected_records if records is None else records
         return agreement + self.sketch.packed_size(self.groups_by_party, party, rows)
-
-
-def score_sensitivity(person: int = 1) -> int:
-    """Largest change of an R-score by a person with so many records, in steps of its grid."""
-    return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
-
-
-def local_entries(
-    name: str, attributes: int, fine: int, local: LocalPlan, person: int = 1
-) -> list[LedgerEntry]:
-    """The events of one party's local model.
-
-    A person moves a marginal by at most its number of records in Euclidean length, if all of them
-    are in one cell. It moves an R-score by at most that many times as much as one record does, and
-    the score is rounded once.
-
-    Args:
-        name: the party's name.
-        attributes: number of its attributes that vary.
-        fine: number of these that have finer cells.
-        local: its parameters.
-        person: largest number of records of a person.
-    """
-    if not attributes:
-        return []
-    gaussian = "discrete Gaussian, sigma {:.1f}"
-    entries = [
-        LedgerEntry(
-            GaussianEvent(local.one_way_sigma, person, attributes),
-            name,
-            f"{attributes} one-way marginals",
-            gaussian.format(local.one_way_sigma),
-            kind=Kind.ONE_WAY_MARGINALS,
-        )
-    ]
-    pairs = attributes * (attributes - 1) // 2
-    if local.score_sigma:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.score_sigma, score_sensitivity(person), pairs),
-                name,
-                f"{pairs} R-scores",
-                gaussian.format(local.score_sigma / SCORE_GRID),
-                kind=Kind.R_SCORES,
-            )
-        )
-    if local.units:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.unit_sigma, person, local.units),
-                name,
-                f"larger marginals, {local.units:,} units of measurement",
-                gaussian.format(local.unit_sigma) + " a unit",
-                kind=Kind.LARGER_MARGINALS,
-            )
-        )
-    if local.fine_sigma:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.fine_sigma, person, fine),
-                name,
-                f"{fine} fine marginals",
-                gaussian.format(local.fine_sigma),
-                kind=Kind.FINE_MARGINALS,
-            )
-        )
-    return entries
-
-
-def check_target(epsilon: float, delta: float | None) -> None:
-    """Refuse a privacy target for which no run can be planned.
-
-    Args:
-        epsilon, delta: the target; no delta: the default.
-
-    Raises:
-        PlanError: epsilon or delta is out of range.
-    """
-    if not isinstance(epsilon, Real) or not epsilon > 0:
-        raise PlanError(f"epsilon must be a number above 0, not {epsilon!r}.")
-    if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
-        raise PlanError(
-            f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon}: less leaves nothing but noise, "
-            "and more protects nobody."
-        )
-    if delta is None:
-        return
-    check_delta(delta, PlanError)
-    if delta > MAX_DELTA:
-        raise PlanError(
-            f"delta must be at most {MAX_DELTA:g}, not {delta}: to publish that part of all records outright would meet it; "
-            "take one far below 1 / records."
-        )
-
-
-def target_in_words(epsilon: float, delta: float | None, records: int | None) -> list[str]:
-    """Warnings about a target that protects little, one sentence each; empty for a usual target.
-
-    Args:
-        epsilon, delta: the target; no delta: the default.
-        records: approximate number of records; None if it is not known.
-    """
-    out = []
-    if epsilon >= WEAK_EPSILON:
-        odds = (
-            f"e^{epsilon:g}"
-            if epsilon > 500
-            else f"{math.exp(epsilon):,.0f}"
-            if epsilon < 20
-            else f"{math.exp(epsilon):.0e}"
-        )
-        out.append(
-            f"epsilon {epsilon:g} allows that whoever sees the result becomes {odds} times surer of anything about a person than "
-            "without her record: that is hardly any protection. Usual are 1 and below, and seldom above 3."
-        )
-    if delta is not None and records is None and delta > MAX_DELTA:
-        out.append(
-            f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records."
-        )
-    elif delta is not None and records is not None and delta * records >= 1:
-        out.append(
-            f"delta {delta:.3g} with about {records:,} records allows to give out about {delta * records:,.0f} whole "
-            f"record{'s' * (delta * records >= 1.5)} as they are; take one far below 1 / records, {1 / records:.2g}, such as the "
-            "default."
-        )
-    return out

@@ -25,9 +25,10 @@ from ..releases.register import kind_of
 from .choice import Choice, Target, no_sketches, outlook_of, shares_of
 from .collusion import within_cap
 from .defaults import OUTER, default_delta
+from .local_plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan
 from .merging import mergeable
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
-from .plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
+from .plan import Plan
 from .schema import Schema
 from .shares import (
     FINE_SHARE,
@@ -39,6 +40,7 @@ from .shares import (
     cell_error,
     longest_seen,
 )
+from .target import check_target
 from .verdict import useful
 from .workload import Workload
 

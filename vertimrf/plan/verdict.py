@@ -20,7 +20,8 @@ from ..arrays import Flags, Floats
 from ..errors import PlanError, first
 from ..privacy.accountant import gaussian_rho
 from .defaults import MESSAGE_BYTES
-from .plan import SCORE_SENSITIVITY, Plan
+from .local_plan import SCORE_SENSITIVITY
+from .plan import Plan
 from .shares import USUAL, Outlook, Shares, cell_error, distances, left, longest_seen
 
 # The verdict is by the distance of three columns together, the part of the records that would have

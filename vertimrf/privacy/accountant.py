@@ -31,7 +31,8 @@ from scipy import fft, special
 
 from ..arrays import Floats, Integers
 from ..errors import PrivacyError, VertiMRFError
-from .events import Event, LossGrid
+from .events import Event
+from .losses import LossGrid
 
 Complex = npt.NDArray[np.complex128]
 
@@ -503,7 +504,7 @@ def _losses(events: Sequence[Event], delta: float) -> list[tuple[Loss, ...]]:
     if they are the same.
 
     Each loss dominates that of its event for any grid
-    (:func:`~vertimrf.privacy.events.connect_the_dots`).
+    (:func:`~vertimrf.privacy.losses.connect_the_dots`).
     """
     total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or MIN_TOTAL
     steps = [

@@ -22,11 +22,11 @@ from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT, Standing
 from ..server.rows import decode_pieces
+from ..tables.columns import check_joined
 from ..tables.derived import opened as read_as
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source, several
-from ..tables.table import check_joined
 from ..utility.original_values import Book, original_values
 from ..utility.values import Values
 from . import figures, words
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..named_model import Model, Trust
-    from ..server.server import Result
+    from ..server.result import Result
     from ..synthesizer import Synthesizer
     from ..trial import Trial
 

@@ -17,7 +17,7 @@ from ..files.convert import from_json
 from ..named_model import Model
 from ..privacy.standing import Standing
 from ..runs.files import RESULT
-from ..server.server import Result
+from ..server.result import Result
 
 if TYPE_CHECKING:
     from ..synthesizer import Synthesizer

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ..errors import first
 from ..model.trust import IMPLIED, MEASURED, UNKNOWN
-from ..plan.plan import SCORE_GRID, WEAK_EPSILON
+from ..plan.local_plan import SCORE_GRID
+from ..plan.target import WEAK_EPSILON
 from ..plan.verdict import in_percent
 from ..privacy.events import (
     CountSketchEvent,

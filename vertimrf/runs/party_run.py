@@ -29,7 +29,8 @@ from ..files.canonical import canonical, same_fingerprint
 from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
-from ..plan.plan import Plan, target_in_words
+from ..plan.plan import Plan
+from ..plan.target import target_in_words
 from ..releases.encrypted_counts.parameters import ANSWERS, ROWS
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart, folder_of, make_place

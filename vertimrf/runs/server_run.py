@@ -25,8 +25,9 @@ from ..message import Message, largest_message
 from ..options import RunOptions
 from ..plan.defaults import BYTES_PER_VALUE, DOMAIN_SHARE
 from ..plan.options import PlanOptions
-from ..plan.plan import Plan, target_in_words
+from ..plan.plan import Plan
 from ..plan.schema import Schema
+from ..plan.target import target_in_words
 from ..plan.workload import Workload
 from .exchange import check_apart, folder_of, make_place
 from .files import (
@@ -50,7 +51,7 @@ from .folder import RECEIVED, RunFolder, create, settings_as
 from .steps import FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
-    from ..server.server import Result
+    from ..server.result import Result
 
 LOG = logging.getLogger("vertimrf")
 

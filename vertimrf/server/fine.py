@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Floats
-from ..message import Message, one_way_counts
+from ..message import Message
+from ..model.local_marginal import one_way_counts
 from ..plan.plan import Plan
 from .parts import PartModel
 

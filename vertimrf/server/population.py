@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from ..arrays import Flags, Floats
 from ..errors import MessageError, UnmatchedError
-from ..message import Message, average, record_figures
+from ..message import Message
+from ..model.local_marginal import average, record_figures
 from ..plan.defaults import INNER
 from ..plan.plan import Plan
 from ..releases.received import CommonRecords, RecordCount
@@ -179,7 +180,7 @@ def _holding(plan: Plan, messages: Sequence[Message]) -> RecordCount:
     figures = [
         figure
         for message in messages
-        for figure in record_figures(plan, message.marginals, message.count)
+        for figure in record_figures(plan.count_sigma, message.marginals, message.count)
     ]
     records, error = average(figures)
     return RecordCount(max(records, 1.0), error)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..message import LocalMarginal, Message, first_one_way
+from ..message import Message
+from ..model.local_marginal import LocalMarginal, first_one_way
 from ..model.redraw import Noise
 from ..model.trust import Evidence
 from ..plan.plan import Plan

@@ -12,19 +12,17 @@ them have (:mod:`.parts`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import date
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import __version__
-from ..arrays import Codes, Floats
+from ..arrays import Codes
 from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
-from ..message import LocalMarginal, Message
+from ..message import Message
 from ..model.domain_compression import compression_maps
 from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
@@ -33,19 +31,15 @@ from ..model.off_tree import fit_off_tree
 from ..model.redraw import Noise
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
-from ..model.trend import Cut, as_trends, without_noise
+from ..model.trend import as_trends, without_noise
 from ..model.trust import Evidence
 from ..options import RunOptions
-from ..plan.binning import finer_bins
 from ..plan.defaults import OUTER
-from ..plan.impossible import Combination
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
-from ..plan.schema import Schema
-from ..plan.verdict import stated
-from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
 from ..releases.received import RecordCount
+from .cells import apart, contradicted, cuts, measurement
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
@@ -53,7 +47,6 @@ from .missing import missing_together
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
     TOO_MANY_ERRORS,
-    Overlap,
     check_matches,
     estimate_total,
     few_in_common,
@@ -63,116 +56,14 @@ from .population import (
     same_sizes,
 )
 from .released_figures import ReleasedFigures, dropped_pairs, fine_of, released_by
+from .result import Result
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
-# A structural zero is reported as contradicted if more than this share of the records has it, by so
-# many standard errors.
-DOUBTFUL = 0.01
-DOUBT_ERRORS = 6.0
 # Without pairs the fit goes all the way to least squares: values that noise alone shows get no mass.
 ALL_THE_WAY = FitOptions(proximal_weight=1.0, min_improvement=0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """The result of a run.
-
-    Attributes:
-        plan: the plan of the run.
-        codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field, of the people at all parties.
-        initial: the model of the local marginals alone.
-        ledger: every event and the composed (epsilon, delta).
-        crossing: attributes of the cross-party marginals that the model was fitted to, in its
-            cliques or as off-tree factors.
-        figures: figures of the messages, for a report.
-        disagreements: how far parties contradict each other on shared columns.
-        seconds: wall time per phase.
-        warnings: sentences about what the run could not do.
-        seed: seed of the sampling; None means fresh entropy.
-        overlap: how the parties' people overlap; None if all have the same.
-        others: models of the people who are not at all parties, if the rows are of all people;
-            otherwise empty.
-        holders: with ``others``, the index in ``others`` of each row's model, or their number for
-            people at all parties [shape=(rows,), uint16]; otherwise None.
-        shapes: by position, how values are spread inside bins (:mod:`.fine`).
-    """
-
-    plan: Plan
-    codes: Codes
-    model: MarkovRandomField
-    initial: MarkovRandomField
-    ledger: Ledger
-    crossing: tuple[tuple[int, ...], ...]
-    figures: ReleasedFigures
-    disagreements: tuple[Disagreement, ...]
-    seconds: dict[str, float]
-    warnings: tuple[str, ...]
-    seed: int | None
-    overlap: Overlap | None = None
-    others: tuple[PartModel, ...] = ()
-    holders: Codes | None = None
-    shapes: Mapping[int, Floats] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
-
-    @property
-    def table(self) -> pa.Table:
-        """The synthetic rows in the schema's values.
-
-        If not everybody is at all parties, values without a party are null, and a last column names
-        each row's parties.
-        """
-        import pyarrow as pa
-
-        return pa.concat_tables(self.pieces())
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """The rows of :attr:`table` in pieces. Values take several times the memory of codes."""
-        from .rows import decode_rows
-
-        party_sets = [*(part.parties for part in self.others), self.plan.party_names]
-        rng, schema = np.random.default_rng(self.seed), self.plan.schema
-        return decode_rows(self.codes, schema, rng, party_sets, self.holders, shapes=self.shapes)
-
-    def to_json(self) -> dict[str, Any]:
-        """The run's report in values that JSON can represent: plan, privacy, timings, model size
-        and figures.
-        """
-        names = self.plan.schema.names
-        return {
-            "kind": "report",
-            "version": __version__,
-            "date": date.today().isoformat(),
-            "plan": self.plan.fingerprint,
-            "encoder": self.plan.encoder,
-            "expected_records": self.plan.expected_records,
-            "parties": {party: list(columns) for party, columns in self.plan.schema.parties},
-            **self.ledger.report_json(),
-            "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
-            "rows": int(self.codes.shape[1]),
-            "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
-            "junction_tree_cells": int(self.model.tree.cells),
-            "cross_party_marginals": [
-                [names[a] for a in attributes] for attributes in self.crossing
-            ],
-            "shared_columns": [
-                disagreement.to_json(self.plan) for disagreement in self.disagreements
-            ],
-            "warnings": list(self.warnings),
-            **stated(self.plan),
-            "workload": list(self.plan.workload.in_words(self.plan.schema)),
-            **(
-                {}
-                if self.overlap is None
-                else {"population": self.plan.population, "overlap": self.overlap.to_json()}
-            ),
-            "found": self.figures.to_json(self.plan, self.model.total),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -573,101 +464,3 @@ def _naming(plan: Plan) -> Iterator[None]:
     except ModelError as error:
         names = ", ".join(map(repr, plan.party_names))
         raise ModelError(f"No model fits the messages of {names}. {error}") from error
-
-
-def cuts(
-    plan: Plan, field: MarkovRandomField, measurements: Sequence[Measurement]
-) -> dict[int, Cut]:
-    """How attributes are cut where pairs are read as trends; empty if the plan halves none.
-
-    Args:
-        plan: the plan.
-        field: a model of the one-way marginals.
-        measurements: of halved attributes, in the parties' halves.
-    """
-    out: dict[int, Cut] = {}
-    if not plan.halved:
-        return out
-    in_halves = {
-        a: bins
-        for m in measurements
-        if len(m.attributes) > 1
-        for a, bins in zip(m.attributes, m.bins, strict=True)
-        if a in plan.halved and bins is not None
-    }
-    for a, attribute in enumerate(plan.schema.attributes):
-        counts, bins = field.marginal((a,)), np.arange(plan.schema.sizes[a])
-        if a in in_halves:
-            bins = finer_bins(counts, in_halves[a], attribute.ordered, attribute.missing)
-        elif not (attribute.ordered or len(bins) == 2):
-            continue
-        out[a] = Cut(counts, bins, a in in_halves)
-    return out
-
-
-def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
-    """Split the structural zeros in those of one party's attributes and those across parties."""
-    inside: list[Combination] = []
-    across: list[Combination] = []
-    for combination in schema.combinations:
-        (inside if schema.at_one_party(place for place, _ in combination) else across).append(
-            combination
-        )
-    return inside, across
-
-
-def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:
-    """The measurement of a party's local marginal."""
-    names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
-    return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
-
-
-def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
-    """Warn of structural zeros across parties, which no party can check, if many records seem to
-    contradict them.
-
-    Args:
-        schema: the schema with its structural zeros.
-        crossing: measurements that span parties. Only bins that lie wholly in a structural zero
-            count.
-        total: record count.
-
-    Returns:
-        One warning per contradicted structural zero.
-    """
-    worst: dict[int, tuple[float, float]] = {}
-    for number, *more in schema.stated.values():
-        combinations = [dict(schema.combinations[i]) for i in (number, *more)]
-        for m in crossing:
-            if m.unknown or not combinations[0].keys() <= set(m.attributes):
-                continue
-            marked = np.zeros(m.counts.shape, bool)
-            for ruled_out in combinations:
-                marked[_cells(schema, m, ruled_out)] = True
-            records = float(m.counts[marked].sum())
-            error = float(np.sqrt(np.square(m.errors[marked]).sum()))
-            if (
-                records > max(DOUBT_ERRORS * error, DOUBTFUL * total)
-                and records > worst.get(number, (0.0, 0.0))[0]
-            ):
-                worst[number] = records, error
-    return tuple(
-        f"About {records:,.0f} records (standard error {error:,.0f}) seem to contradict the schema's "
-        f"{schema.named([number], start=False)}. No synthetic row has it; check whether it is true."
-        for number, (records, error) in worst.items()
-    )
-
-
-def _cells(schema: Schema, m: Measurement, ruled_out: Mapping[int, Sequence[int]]) -> Any:
-    """The cells of a measurement that lie wholly in a structural zero, as an index."""
-    cells = []
-    for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
-        size = schema.sizes[attribute]
-        others = np.setdiff1d(np.arange(size), ruled_out.get(attribute, range(size)))
-        bin_of_code = np.arange(size) if bins is None else bins
-        cells.append(
-            np.setdiff1d(np.unique(bin_of_code), bin_of_code[others])
-            if attribute in ruled_out
-            else np.arange(count)
-        )
-    return np.ix_(*cells)

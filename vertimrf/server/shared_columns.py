@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..message import Message, first_one_way
+from ..message import Message
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree, junction_tree
+from ..model.local_marginal import first_one_way
 from ..model.markov_random_field import Factor
 from ..model.measurement import BinMap, Measurement
 from ..model.structural_zeros import budget_holding

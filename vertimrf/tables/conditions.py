@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Floats, Integers
-from ..columns.column import Attribute, plain
+from ..columns.column import Attribute
 from ..columns.inside import Span
+from ..columns.text import plain
 from ..errors import PlanError, SchemaError
 from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.impossible import Condition

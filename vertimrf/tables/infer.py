@@ -17,8 +17,10 @@ from ..columns.column import DRAFTED, Attribute
 from ..columns.draft import Excluded, draft_attribute
 from ..columns.formats import DateOrder
 from ..errors import SchemaError, TableError
-from ..plan.schema import Reading, Schema
+from ..plan.schema import Schema
+from ..plan.sections import Reading
 from .arrow import Pieces, header_doubt
+from .columns import without_column
 from .csv_file import csv_delimiter, csv_head
 from .databases import database_of
 from .formats import encoding_of
@@ -27,7 +29,6 @@ from .offers import offers
 from .parts import Part, parts_of
 from .read_options import DEFAULT, ReadOptions
 from .sources import CSV, Source, format_of, open_pieces, read_arrow, reading, several
-from .table import without_column
 
 LOG = logging.getLogger(__name__)
 

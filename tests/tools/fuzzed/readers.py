@@ -45,16 +45,18 @@ from vertimrf.party.secret import Secret, open_envelope
 from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema, read_schema
+from vertimrf.plan.schema import Schema
+from vertimrf.plan.sections import read_schema
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.runs.files import read_match
 from vertimrf.server.server import Server
 from vertimrf.sketch import Sketch
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces, read_standing
-from vertimrf.tables.table import Table, encode_table
+from vertimrf.tables.table import Table
 
 from .damage import (
     Rng,

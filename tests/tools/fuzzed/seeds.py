@@ -43,9 +43,9 @@ from vertimrf.runs.files import match_of
 from vertimrf.server.server import Server
 from vertimrf.sketch import Sketch
 from vertimrf.tables.arrow import STANDING_FILE, write_table
+from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
-from vertimrf.tables.table import encode_table
 
 NAMES = ("hospital", "insurer", "registry")
 RELEASE = "message.release"

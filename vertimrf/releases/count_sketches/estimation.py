@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...message import one_way_counts
+from ...model.local_marginal import one_way_counts
 from ...model.measurement import Measurement
 from ...plan.groups import released_sizes
 from ...plan.plan import Plan

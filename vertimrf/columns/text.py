@@ -1,0 +1,80 @@
+"""Texts and numbers of values, as schemas and tables write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SchemaError
+from .calendar import calendar_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..arrays import Floats, Int32s
+
+    Encode = Callable[[pa.ChunkedArray], Int32s]
+
+
+# Codes are uint16, and one value means "no code".
+MAX_SIZE = 65_535
+# Cells of text columns that mean a missing value, unless an attribute lists them as values or says
+# which do.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+
+
+def check_name(name: Any) -> None:
+    """Check an attribute's name.
+
+    Raises:
+        SchemaError: it is empty or no text.
+    """
+    if not isinstance(name, str) or not name:
+        raise SchemaError(
+            f"An attribute's name is {name!r}; give every attribute a non-empty text name."
+        )
+    if not is_text(name):
+        raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
+
+
+def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:
+    """The error about an attribute with no domain, or with several."""
+    return SchemaError(
+        f"{where} has {' and '.join(given) or 'no domain, or an empty one'}; "
+        "give it exactly one of values, codes, edges, or bounds with bins."
+    )
+
+
+def plain(value: Any) -> Any:
+    """Convert dates and times to text, and values of NumPy to plain ones."""
+    value = getattr(value, "item", lambda: value)()
+    return value if calendar_of(value) is None else value.isoformat()
+
+
+def folded(text: str) -> str:
+    """What texts share that differ by case and surrounding spaces alone."""
+    return text.strip().casefold()
+
+
+def is_text(value: str) -> bool:
+    """Whether a text has no surrogates, which JSON can escape and UTF-8 cannot encode."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def parse(text: str) -> float:
+    """The number that a text spells, or NaN."""
+    try:
+        return float(text) if "_" not in text else np.nan
+    except ValueError:
+        return np.nan
+
+
+def nearest_listed(values: Floats, limits: Floats, strict: bool, up: bool) -> Floats:
+    """As :meth:`Attribute.nearest`, among listed values [shape=(k,), float64, in any order]."""
+    sign = 1.0 if up else -1.0
+    values = np.append(np.sort(sign * values), np.inf)
+    place = np.searchsorted(values[:-1], sign * limits, side="right" if strict else "left")
+    nearest: Floats = sign * values[place]
+    return nearest

@@ -1,0 +1,161 @@
+"""A schema's file: its sections, checked as they are read."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ..errors import SchemaError
+from ..files.atomic import MAX_JSON, read_bytes
+from ..files.canonical import check_depth, json_of
+from ..files.convert import from_json
+from ..privacy.ledger import LedgerEntry
+from .impossible import Impossible
+from .sdv import VERSION, sections_of
+from .value_files import read_lists
+
+# Largest TOML file that is read, in bytes. TOML takes a hundred times as long to read as JSON.
+MAX_TOML = 1 << 22
+
+
+REMEDY = (
+    "write [[party]] sections with a name and [[party.attribute]] sections, or {attribute: size}"
+)
+# Width of the lines of a schema file, and the values of a list in it, each on a line.
+WIDTH, LISTED = 120, re.compile(r"(?:^    [^\n]*,\n)+", re.MULTILINE)
+T = TypeVar("T")
+# A list of sections in a schema file. It may be left out, but not empty.
+Sections = Annotated[list[Any], msgspec.Meta(min_length=1)]
+
+
+def wrapped(lines: str) -> str:
+    """Values of a TOML list, each on a line, on lines that they fill."""
+    out = [""]
+    for value in (line.strip(" ") for line in lines.removesuffix("\n").split("\n")):
+        if len(out[-1]) + len(value) >= WIDTH:
+            out.append("")
+        out[-1] += f" {value}" if out[-1] else f"    {value}"
+    return "\n".join(out) + "\n"
+
+
+class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the ids and the CSV file of a party are read; see ``ReadOptions``."""
+
+    id_format: tuple[str, ...] = ()
+    delimiter: str = ""
+    encoding: str = "utf-8"
+    skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    no_header: bool = False
+
+
+class PartySections(msgspec.Struct, forbid_unknown_fields=True):
+    """A party in a schema file.
+
+    Attributes:
+        attribute: sections of its attributes, for :meth:`Attribute.from_json`.
+        name: name of the party.
+        read: how its table is read.
+        impossible: sections of combinations of its values, for :meth:`Impossible.from_json`.
+    """
+
+    attribute: Sections
+    name: str = ""
+    read: Reading = Reading()
+    impossible: Sections = []
+
+
+class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
+    """The sections of a schema file.
+
+    Attributes:
+        party: the parties.
+        public, spent, ids, ids_source: as in :class:`Schema`.
+        impossible: sections of combinations of values of several parties, for
+            :meth:`Impossible.from_json`.
+        rules: texts for :func:`parse_rule`.
+    """
+
+    party: Annotated[list[PartySections], msgspec.Meta(min_length=1)]
+    public: bool | msgspec.UnsetType = msgspec.UNSET
+    impossible: Sections = []
+    rules: Sections = []
+    spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
+    ids: str | None = None
+    ids_source: str | None = None
+
+    @classmethod
+    def read(cls, data: Any) -> SchemaSections:
+        """Read the content of a schema file, a domain ``{attribute: size}``, or SDV's metadata.
+
+        A domain is integer codes at one party called "party1".
+
+        Raises:
+            SchemaError: an unknown key, or content of another type.
+        """
+        if isinstance(data, Mapping) and VERSION in data:
+            data = sections_of(data)
+        if isinstance(data, Mapping) and data and all(type(size) is int for size in data.values()):
+            attributes = [{"name": name, "codes": size} for name, size in data.items()]
+            data = {"party": [{"name": "party1", "attribute": attributes}]}
+        return from_json(data, cls, "The schema", REMEDY, SchemaError)
+
+
+def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
+    """The impossible combinations of a schema file, or of one of its parties."""
+    out: list[Impossible] = []
+    for combination in sections:
+        try:
+            out.append(Impossible.from_json(combination))
+        except SchemaError as error:
+            raise SchemaError(f"Impossible combination {len(out) + 1} {of_whom}: {error}") from None
+    return out
+
+
+def read_schema(path: str | os.PathLike[str], make: Callable[[Any], T]) -> T:
+    """Read a schema file: JSON if the name ends in .json, else TOML.
+
+    Args:
+        path: the file. Values in files beside it become lists.
+        make: makes the result from the content.
+
+    Raises:
+        SchemaError: the file is missing, or is neither TOML nor JSON, or a file of values cannot be
+            read, or it is no schema. The message names the file.
+    """
+    path = Path(path)
+    try:
+        text = read_bytes(
+            path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MAX_TOML
+        ).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
+    try:
+        data = (
+            json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
+        )
+    except (ValueError, RecursionError) as error:
+        language = "JSON" if path.suffix == ".json" else "TOML"
+        why = "it nests too deeply" if isinstance(error, RecursionError) else error
+        raise SchemaError(f"The schema file {path} is not valid {language} ({why}).") from None
+    read_lists(data, path)
+    try:
+        return make(data)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object; raise ValueError if a key appears twice."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(
+            f"key {next(n for i, n in enumerate(names) if n in names[:i])!r} appears twice"
+        )
+    return out

@@ -1,6 +1,8 @@
 """Sharing work out to threads: everything is done exactly once, whatever the number of threads."""
 
 import os
+import threading
+import time
 
 import numba
 import numpy as np
@@ -65,17 +67,42 @@ def test_a_task_that_fails_ends_all(several):
         in_order([[], [0], [1]], [3, 2, 1], several, work)
 
 
-@pytest.mark.parametrize("several", [1, 2])
+@pytest.mark.parametrize("several", [1, 2, 3])
 def test_tasks_in_tasks_share_the_threads(several):
-    def outer(index):
-        return numba.get_num_threads(), for_each(3, lambda inner: 10 * index + inner)
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def inner(index):
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(1e-4)
+        with lock:
+            inside -= 1
+        return index
 
     with threads(several):
         number = numba.get_num_threads()
-        # A single task has all threads, and of many tasks each has one.
-        assert for_each(1, outer) == [(number, [0, 1, 2])]
-        assert for_each(40, outer) == [(1, [10 * i, 10 * i + 1, 10 * i + 2]) for i in range(40)]
+        seen = for_each(20, lambda _: (for_each(5, inner), numba.get_num_threads()))
+        assert seen == [([0, 1, 2, 3, 4], number)] * 20
+        assert most <= number
         assert numba.get_num_threads() == number
+
+
+def test_a_thread_that_has_nothing_left_to_do_takes_part_in_what_others_began():
+    if numba.config.NUMBA_NUM_THREADS == 1:
+        pytest.skip("needs two threads")
+
+    def who(_):
+        time.sleep(1e-3)
+        return threading.get_ident()
+
+    def outer(index):
+        # The other thread may take a while to notice that its only task has ended.
+        return index == 0 or any(len(set(for_each(2, who))) == 2 for _ in range(5000))
+
+    with threads(2):
+        assert all(for_each(2, outer))
 
 
 def test_an_error_ends_the_tasks():

@@ -29,7 +29,7 @@ import heapq
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -85,43 +85,64 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
     Args:
         count: number of tasks.
         work: one task. Tasks may run at the same time, so no two may write to the same place. A task
-            may use several threads too: it has its share of all threads.
+            may use several threads too: those that are free when it asks.
 
     Returns:
         The results, by index.
     """
-    number = numba.get_num_threads()
-    several = min(number, count)
-    if several <= 1:
-        return [work(index) for index in range(count)]
     out: list[Any] = [None] * count
     # Threads take the next index in turns.
     remaining = iter(range(count))
 
     def run() -> None:
-        numba.set_num_threads(number // several)
         try:
             for index in remaining:
                 out[index] = work(index)
         finally:
             collections.deque(remaining, 0)  # After an error, nothing is begun.
 
-    helpers = [_pool().submit(run) for _ in range(several - 1)]
+    helpers = _helpers().start(run, count - 1)
     try:
         run()
     finally:
-        numba.set_num_threads(number)
-        # Other work may keep all threads of the pool, so that a helper never starts.
         for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+            helper.result()
     return out
 
 
+class _Helpers:
+    """The threads of this process beside its own, which are kept because starting one takes a
+    millisecond.
+
+    Tasks in tasks borrow them too. So no more threads work than Numba was set to, and one that has
+    nothing left to do takes part in what others began.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+        self._lock = threading.Lock()
+        self._busy = 0
+
+    def start(self, run: Callable[[], None], most: int) -> list[Future[None]]:
+        """Run a function on the threads that are free, ``most`` of them at most."""
+        number = numba.get_num_threads()
+        with self._lock:
+            free = max(min(number - 1 - self._busy, most), 0)
+            self._busy += free
+        return [self._pool.submit(self._run, run, number) for _ in range(free)]
+
+    def _run(self, run: Callable[[], None], number: int) -> None:
+        try:
+            numba.set_num_threads(number)
+            run()
+        finally:
+            with self._lock:
+                self._busy -= 1
+
+
 @functools.cache
-def _pool() -> ThreadPoolExecutor:
-    """The threads of this process, which are kept because starting one takes a millisecond."""
-    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+def _helpers() -> _Helpers:
+    return _Helpers()
 
 
 def in_order(
@@ -175,7 +196,7 @@ def in_order(
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import numba
 import platformdirs
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.environment import Environment
 from numba.core.runtime import rtsys
 
 # Numba looks first in the folder that NUMBA_CACHE_DIR names. (Its class has had two names.)
@@ -74,6 +75,24 @@ class _Locator(_Given):  # type: ignore[misc]
 
 class _Content(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = [_Locator]  # noqa: RUF012 (Numba's own attribute)
+
+    def reduce(self, data: Any) -> Any:
+        *rest, environments = super().reduce(data)
+        return (*rest, tuple(map(_light, environments)))
+
+
+def _light(environment: Environment) -> Environment:
+    """An environment of a function of Numba's, which does not import that function's module.
+
+    Compiled code reads an environment's constants alone. The modules of NumPy's functions would take
+    a third of the time in which all kernels load.
+    """
+    if not environment.globals["__name__"].startswith("numba."):
+        return environment
+    light = Environment(numba.__dict__)
+    light.consts[:] = environment.consts
+    light.env_name = environment.env_name
+    return light
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf.options import RunOptions
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.verdict import verdict
 from vertimrf.tables.infer import draft_schema
 from vertimrf.trial import synthesize
 
@@ -104,7 +105,7 @@ def compared(frame, first, how, epsilon, seed):
     kept = [column for column in frame if column in rows]
     of_rows = correlations(rows[kept], [column for column in first if column in kept])
     true = correlations(frame, first).loc[of_rows.index, of_rows.columns]
-    judged = trial.result.plan.verdict()
+    judged = verdict(trial.result.plan)
     return true.to_numpy(), of_rows.to_numpy(), judged.errors.correlation
 
 

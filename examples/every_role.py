@@ -17,6 +17,7 @@ from vertimrf.party.secret import Secret, open_envelope, seal_secret
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.server.result import Result
 from vertimrf.server.server import Server
 
@@ -53,7 +54,7 @@ def main(records: int = 5000) -> Result:
         planning=PlanOptions(expected_records=records, message_bytes=1_000_000),
         public_keys=public,
     )
-    print(plan.summary())
+    print(summary(plan))
     print("Everyone reads out the fingerprint:", plan.fingerprint)
 
     # The hospital draws the secret and releases its message.

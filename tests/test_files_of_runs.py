@@ -17,6 +17,7 @@ from vertimrf.files.state import STATE
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.report.run import Run
 from vertimrf.runs.exchange import Exchange, take_turn
@@ -224,7 +225,7 @@ def readers(place):
         "schema": (tomllib.loads(SCHEMA), lambda c: Schema.from_json(c).remarks()),
         "open schema": (tomllib.loads(SCHEMA), OpenSchema.from_json),
         "schema with what it spent": (closed.to_json(), Schema.from_json),
-        "plan": (plan.to_json(), lambda c: Plan.from_json(c).summary()),
+        "plan": (plan.to_json(), lambda c: summary(Plan.from_json(c))),
         "ledger": (plan.ledger().to_json(), lambda c: Ledger.from_json(c).table()),
         "report": (report, lambda c: matched(place, c)),
     }

@@ -28,6 +28,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.shares import FINE_SHARE
+from vertimrf.plan.summary import summary
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise
@@ -132,7 +133,7 @@ def test_the_ledger_has_what_fine_marginals_cost():
             assert (
                 f"for {each} of numbers, the records in many narrow ranges, and added" in sentence
             )
-        assert "; 1 fine marginals, sigma" in plan.summary()
+        assert "; 1 fine marginals, sigma" in summary(plan)
 
 
 def test_without_finer_cells_plans_and_messages_are_what_they_were():
@@ -160,7 +161,7 @@ def test_without_them_a_plan_needs_no_finer_cells():
     local = [structs.replace(one, fine_sigma=0.0) for one in PLAN.local]
     plan = replace(PLAN, local=tuple(local))
     assert plan.schema.fine
-    assert "fine marginals" not in plan.summary()
+    assert "fine marginals" not in summary(plan)
     assert not any(entry.kind is Kind.FINE_MARGINALS for entry in plan.entries())
     table = table_of()
     part = encode_table(table, "id", SCHEMA.part("one"), keys=KEYS)

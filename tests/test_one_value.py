@@ -18,6 +18,7 @@ from vertimrf.message import Message
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.synthesizer import Synthesizer
 
 ENCODERS = ["scheduled-pairs", "count-sketch", "grr", "published"]
@@ -56,7 +57,7 @@ def test_a_plan_spends_nothing_on_them(encoder):
     assert padded.groups_of(2) == ()
     assert padded.message_size(2) == 0
     assert [entry.event for entry in padded.entries()] == [entry.event for entry in bare.entries()]
-    assert "three: 1 attributes; none varies; sketches 0.0 MB" in padded.summary()
+    assert "three: 1 attributes; none varies; sketches 0.0 MB" in summary(padded)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -22,6 +22,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.privacy.noise import FixedNoise
@@ -227,7 +228,7 @@ def test_every_event_is_priced_for_all_records_of_a_person():
     assert three.count_sigma / one.count_sigma == pytest.approx(3, rel=0.05)
     assert three.local[1].one_way_sigma / one.local[1].one_way_sigma == pytest.approx(3, rel=0.05)
     assert "one person with up to 3 records" in str(three.standing)
-    assert "a person has up to 3 records" in three.summary()
+    assert "a person has up to 3 records" in summary(three)
     assert Standing.from_json(three.standing.to_json()) == three.standing
     assert not Standing(1.0, 1e-6, "add or remove one person with up to 0 records").private
     ledger = three.ledger()

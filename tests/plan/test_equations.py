@@ -7,11 +7,13 @@ from planning import plan_with
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
+from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.rules import parse_rule
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 
 DATES = ["2020-01-01", "2020-02-01", "2020-03-01"]
 ONE = [
@@ -132,9 +134,9 @@ def test_equations_are_part_of_the_fingerprint_and_cost_nothing(tmp_path):
     ]
     assert len({plan.digest() for plan in plans}) == 3
     assert len({repr(plan.local) for plan in plans}) == 1
-    assert "rules that every row keeps: x = whole + code." in plans[1].summary()
+    assert "rules that every row keeps: x = whole + code." in summary(plans[1])
     part = Schema.of({"two": [Attribute.integer("z", 2)]})
-    assert Schema.merge({"a": stated, "b": part}).rules == stated.rules
+    assert merge_schemas({"a": stated, "b": part}).rules == stated.rules
 
 
 def test_the_outer_population_needs_the_name_of_its_column():

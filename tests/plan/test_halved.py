@@ -17,7 +17,7 @@ from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.shares import TREND_ERROR, USUAL, Outlook, cell_error, distances, longest_seen
-from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error
+from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error, verdict
 
 LONG = schema_of(one={"a": 40, "b": 5}, two={"x": 40, "y": 2})
 RECORDS = 3000
@@ -157,16 +157,16 @@ def test_the_forecast_takes_a_trend_for_one_number():
 
 def test_the_verdict_says_what_correlations_across_parties_are_off_by():
     plan = plan_with(LONG, expected_records=RECORDS)
-    error = plan.verdict().errors.correlation
+    error = verdict(plan).errors.correlation
     assert 0.02 < error < 0.1
-    assert f"; correlations across parties ± {error:.2g}; half the bins" in str(plan.verdict())
+    assert f"; correlations across parties ± {error:.2g}; half the bins" in str(verdict(plan))
     # It falls with the records, and nobody has any across if one holds all.
     errors = [
-        plan_with(LONG, expected_records=n).verdict().errors.correlation
+        verdict(plan_with(LONG, expected_records=n)).errors.correlation
         for n in (1000, 3000, 9000, 10**6)
     ]
     assert errors == sorted(errors, reverse=True)
-    alone = plan_with(schema_of(one=(40, 5)), expected_records=RECORDS).verdict()
+    alone = verdict(plan_with(schema_of(one=(40, 5)), expected_records=RECORDS))
     assert math.isnan(alone.errors.correlation)
     assert "correlations" not in str(alone)
 

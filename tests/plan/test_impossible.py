@@ -14,7 +14,9 @@ from tests.builders import schema_of
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.impossible import Condition, Impossible, contradiction, never
+from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 
 AGE = Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True)
 BMI = Attribute.numeric("bmi", [10, 20, 30, 40])
@@ -195,7 +197,7 @@ def test_parts_keep_theirs_when_they_are_merged_or_dealt():
         "one.toml": Schema.of({"one": [AGE, SEX]}, impossible=[one]),
         "two.toml": Schema.of({"two": [CLAIMS, GRADE]}, impossible=[two, two]),
     }
-    merged = Schema.merge(parts)
+    merged = merge_schemas(parts)
     assert merged.impossible == (one, two)
     assert merged.combinations[1] == ((2, (4,)), (3, (0,)))
     pooled = Schema.of({"all": merged.attributes}, impossible=merged.impossible)
@@ -305,9 +307,9 @@ def test_long_lists_are_cut():
         "impossible combination 5 (claims = 2 and grade = 1) and 3 more"
     )
     assert schema.named([1], start=False) == "impossible combination 2 (claims = 0 and grade = 2)"
-    summary = plan_with(schema, epsilon=1.0, expected_records=1000).summary()
-    assert "in no row: claims = 0 and grade = 1;" in summary
-    assert "; claims = 2 and grade = 1; and 3 more." in summary
+    said = summary(plan_with(schema, epsilon=1.0, expected_records=1000))
+    assert "in no row: claims = 0 and grade = 1;" in said
+    assert "; claims = 2 and grade = 1; and 3 more." in said
 
 
 def test_they_cost_no_privacy():
@@ -320,7 +322,7 @@ def test_they_cost_no_privacy():
     )
     assert with_any.entries() == without.entries()
     assert with_any.digest() != without.digest()
-    assert "impossible, and so in no row: age below 15 and grade = 1." in with_any.summary()
+    assert "impossible, and so in no row: age below 15 and grade = 1." in summary(with_any)
 
 
 def test_attributes_of_one_value_take_no_part():

@@ -5,6 +5,7 @@ from planning import plan_with
 
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError, SchemaError
+from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import sections_of
@@ -87,7 +88,7 @@ def closed(*entries, party="a"):
 
 def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_path):
     one, other = closed(entry("x")), closed(entry("y", 0.05, 1e-12), party="b")
-    merged = Schema.merge({"one": one, "other": other})
+    merged = merge_schemas({"one": one, "other": other})
     assert merged.spent == (entry("x"), entry("y", 0.05, 1e-12))
     for name in ("schema.toml", "schema.json"):
         merged.save(tmp_path / name)
@@ -98,7 +99,7 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
     assert ledger.prior == 2
     assert 0.99 < ledger.epsilon <= 1.0
     # The rest alone costs what is left, at the delta that is left.
-    plain = Schema.merge({"one": closed(), "other": closed(party="b")})
+    plain = merge_schemas({"one": closed(), "other": closed(party="b")})
     alone = plan_with(
         plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x"
     )
@@ -107,7 +108,7 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
 
 
 def test_domains_found_once_are_paid_for_once_by_two_plans():
-    merged = Schema.merge({"one": closed(entry("x")), "other": closed(party="b")})
+    merged = merge_schemas({"one": closed(entry("x")), "other": closed(party="b")})
     plans = [
         plan_with(
             merged,
@@ -128,12 +129,12 @@ def test_domains_found_once_are_paid_for_once_by_two_plans():
 
 
 def test_nothing_left_of_the_target_is_said():
-    schema = Schema.merge({"one": closed(entry("x", 2.0)), "other": closed(party="b")})
+    schema = merge_schemas({"one": closed(entry("x", 2.0)), "other": closed(party="b")})
     with pytest.raises(
         PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"
     ):
         plan_with(schema, delta=1e-9, expected_records=5000)
-    late = Schema.merge({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
+    late = merge_schemas({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
     with pytest.raises(PlanError, match=r"delta .*raise it"):
         plan_with(late, delta=1e-9, expected_records=5000)
 

@@ -13,6 +13,7 @@ from planning import plan_with
 from vertimrf.errors import PlanError
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.shares import ONE_WAY_SHARE, distances
+from vertimrf.plan.summary import summary
 from vertimrf.plan.verdict import DEPENDENCE, GOOD, ROUGH, _outlook, _shares, links, stated, verdict
 
 TWO = schema_of(one=ADULT[:8], two=ADULT[8:])
@@ -69,7 +70,7 @@ def test_pairs_across_parties_are_named_by_what_is_predicted_of_them():
     said = links(few)
     for number, words in zip(expected, ("known by a trend alone", "have more noise"), strict=True):
         assert any(line.startswith(f"{number} of {count} ") and words in line for line in said)
-    assert all(f"  {line}" in few.summary().splitlines() for line in said)
+    assert all(f"  {line}" in summary(few).splitlines() for line in said)
     assert links(plan_with(ONE, expected_records=3000)) == []
 
 
@@ -77,7 +78,7 @@ def test_reports_have_the_verdicts_figures():
     plan = plan_with(TWO, expected_records=20_000)
     errors = verdict(plan).errors
     out = stated(plan)
-    assert out["verdict"] == str(plan.verdict())
+    assert out["verdict"] == str(verdict(plan))
     assert out["predicted"]["three"] == errors.three
     assert out["predicted"]["correlation"] == errors.correlation
     alone = stated(plan_with(schema_of(one=(3, 4)), expected_records=20_000))["predicted"]
@@ -141,8 +142,8 @@ def test_encoders_for_comparison_have_none():
 def test_the_verdict_follows_from_the_plan_file(tmp_path):
     plan = plan_with(TWO, epsilon=0.5, expected_records=30_000)
     plan.save(tmp_path / "plan.json")
-    assert Plan.load(tmp_path / "plan.json").verdict() == plan.verdict()
-    assert str(plan.verdict()) in plan.summary()
+    assert verdict(Plan.load(tmp_path / "plan.json")) == verdict(plan)
+    assert str(verdict(plan)) in summary(plan)
 
 
 def test_the_command_shows_the_figures_then_refuses_and_writes_nothing(tmp_path):

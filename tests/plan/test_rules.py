@@ -13,9 +13,11 @@ from vertimrf.columns.column import Attribute
 from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError
 from vertimrf.plan.equations import Equation
+from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order, parse_rule
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.table import encode_columns
 
@@ -83,9 +85,9 @@ def test_rules_are_part_of_the_fingerprint_and_of_merged_and_open_schemas(tmp_pa
         for schema in (stated, Schema.of({"one": OTHERS}))
     ]
     assert plans[0].digest() != plans[1].digest()
-    assert "rules that every row keeps: same < again." in plans[0].summary()
+    assert "rules that every row keeps: same < again." in summary(plans[0])
     other = Schema.of({"two": [Attribute.integer("x", 2)]})
-    assert Schema.merge({"a": stated, "b": other}).rules == (rule,)
+    assert merge_schemas({"a": stated, "b": other}).rules == (rule,)
     part = {"name": "p", "attribute": [{"name": "x", "bins": "private"}, {"name": "y", "codes": 3}]}
     opened = OpenSchema.from_json({"party": [part], "rules": ["x <= y"]})
     assert opened.schema.rules == ()

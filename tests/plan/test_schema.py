@@ -14,6 +14,7 @@ from vertimrf.columns.column import Attribute
 from vertimrf.columns.text import MAX_SIZE
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.plan.groups import crossing_pairs
+from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.infer import draft_schema
@@ -540,12 +541,12 @@ def part(party, *attributes, public=True):
 
 def test_parts_written_apart_make_one_schema():
     age, sex = Attribute.integer("age", 5), Attribute.categorical("sex", ["f", "m"])
-    merged = Schema.merge({"a.toml": part("a", age), "b.toml": part("b", sex, public=False)})
+    merged = merge_schemas({"a.toml": part("a", age), "b.toml": part("b", sex, public=False)})
     assert merged == Schema.of({"a": [age], "b": [sex]}, public=False)
     with pytest.raises(SchemaError, match=r"Party 'a' is in a\.toml and in b\.toml"):
-        Schema.merge({"a.toml": part("a", age), "b.toml": part("a", sex)})
+        merge_schemas({"a.toml": part("a", age), "b.toml": part("a", sex)})
     with pytest.raises(SchemaError) as caught:
-        Schema.merge(
+        merge_schemas(
             {
                 "a.toml": part("a", age, sex),
                 "b.toml": part(
@@ -569,7 +570,7 @@ def test_an_attribute_of_several_parties_is_one():
         "b.toml": part("b", y, sex, age),
         "c.toml": part("c", z, sex),
     }
-    merged = Schema.merge(parts)
+    merged = merge_schemas(parts)
     assert merged.names == ("x", "age", "sex", "y", "z")
     # A party's part is in the schema's order, whatever order it was written in.
     assert merged.parties == (

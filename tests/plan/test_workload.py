@@ -19,6 +19,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
 from vertimrf.releases.count_sketches.parameters import MAX_WEIGHT
 from vertimrf.releases.count_sketches.planning import MIN_ASKED_BINS
@@ -85,7 +86,7 @@ def test_plans_carry_it_and_those_without_are_as_before():
         SCHEMA, expected_records=1000, keys=1 << 12, nonce="n", workload=[["a", "b"]]
     )
     assert inside.ledger().epsilon == plain.ledger().epsilon
-    assert "matter most: a × x (asked: x, a)." in plan.summary()
+    assert "matter most: a × x (asked: x, a)." in summary(plan)
 
 
 def test_a_plan_has_the_analysis_in_the_users_words():
@@ -100,7 +101,7 @@ def test_a_plan_has_the_analysis_in_the_users_words():
         ((2, 4), 1.0),
     )
     assert plan.workload.pairs == {(0, 1), (0, 3), (1, 3), (2, 4)}
-    first, second, third = (line.strip() for line in plan.summary().splitlines()[-3:])
+    first, second, third = (line.strip() for line in summary(plan).splitlines()[-3:])
     assert first == "Marginals that matter most: a × b, a × x, b × x (asked: a ~ b + C(x))."
     assert second.endswith(
         "a × b × x (asked: mean(x) by a, b; across parties, three and more columns come from their pairs)."

@@ -19,6 +19,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.secret import Secret
 from vertimrf.plan import shares
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.verdict import verdict
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
@@ -66,7 +67,7 @@ def rows_of(plan, codes):
 def stated_error(plan):
     """The verdict's; of one holder, a contrast's error times pi / 2, and what a trend leaves out."""
     if plan.sketch is not None:
-        return plan.verdict().errors.correlation
+        return verdict(plan).errors.correlation
     (local,) = plan.local
     sigma = local.unit_sigma * math.sqrt(math.comb(len(SIZES), 2) / local.units)
     return math.hypot(math.pi / 2 * sigma / RECORDS, 0.05)
@@ -101,7 +102,7 @@ def test_independent_columns_get_no_false_links(seed):
     tables = dealt(schema, rng.integers(0, 16, (24, 5000)))
     messages = messages_of(plan, tables, Secret(bytes([seed] * 32)), fixed=True)
     codes = run_server(plan, messages, seed=seed).codes
-    assert np.abs(across(plan, codes)).max() < 3 * plan.verdict().errors.correlation
+    assert np.abs(across(plan, codes)).max() < 3 * verdict(plan).errors.correlation
 
 
 def test_the_synthesizer_of_one_holder_keeps_them_too():

@@ -670,7 +670,7 @@ NAMED = (
     ),
     Mutation(
         "parties whose ids have different forms are merged",
-        "plan/schema.py",
+        "plan/merge.py",
         "if len(forms) > 1:",
         "if False:",
         "test_new_user.py::test_ids_written_in_two_ways_are_refused_before_there_is_a_plan",

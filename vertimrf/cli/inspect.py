@@ -18,6 +18,7 @@ from ..named_model import Model
 from ..party.secret import Secret
 from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
+from ..plan.summary import summary
 from ..plan.value_files import ENDING
 from ..privacy.ledger import Ledger
 from ..privacy.standing import Standing
@@ -206,7 +207,9 @@ def _plan(plan: Plan) -> str:
         if plan.public_keys
         else "without public keys: nothing can be sealed under it"
     )
-    return f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{plan.summary()}\n{plan.ledger().table()}"
+    return (
+        f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{summary(plan)}\n{plan.ledger().table()}"
+    )
 
 
 def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) -> str:

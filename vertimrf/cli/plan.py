@@ -78,14 +78,16 @@ def plan(
 
 def _print_plan(plan: Any, remarks: Sequence[str]) -> None:
     """Print a new plan: its summary, forecast and ledger."""
+    from ..plan.summary import summary
     from ..plan.target import target_in_words
+    from ..plan.verdict import verdict
 
     print_warnings(target_in_words(plan.epsilon, plan.delta, plan.expected_records))
-    click.echo(plan.summary())
+    click.echo(summary(plan))
     for remark in remarks:
         click.echo(f"  Note: {remark}")
     _print_forecast(plan)
-    if (judged := plan.verdict()) is not None:
+    if (judged := verdict(plan)) is not None:
         click.echo("\n".join(f"  {line}" for line in judged.errors.lines()))
     click.echo(
         "  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's keys."

@@ -76,11 +76,12 @@ def draft(
 )
 def merge(parts: Sequence[str], out: str) -> None:
     """Merge the parties' parts of a schema, in the order given."""
+    from ..plan.merge import merge_schemas
     from ..plan.schema import Schema
 
     check_schema_file(out)
     schemas = {path: Schema.load(path) for path in parts}
-    merged = Schema.merge(schemas)
+    merged = merge_schemas(schemas)
     merged.save(out)
     names = merged.party_names
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")

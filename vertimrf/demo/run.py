@@ -25,6 +25,7 @@ from ..plan.options import PlanOptions
 from ..plan.plan import Plan
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
+from ..plan.summary import summary
 from ..privacy.standing import EXACT
 from ..report.content import Beside
 from ..report.page import compared, write_page
@@ -97,7 +98,7 @@ def run_demo(
     # `vertimrf inspect` opens the messages with this key. In a deployment it stays with the server.
     ring.server.save(folder / "server.key")
     say("\nThe plan, public, made before any data is touched:")
-    say(plan.summary())
+    say(summary(plan))
     trial = run_protocol(plan, parts, options, folder, ring)
     write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
     # All tables have the same flights in one order, and every flight fits.

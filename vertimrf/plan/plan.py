@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
-from ..errors import PlanError, first
+from ..errors import PlanError
 from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import from_json
@@ -55,12 +55,9 @@ from .groups import Group
 from .local_plan import MAX_SIGMA, LocalPlan, local_entries
 from .merging import mergeable
 from .options import check_persons, check_population
-from .schema import MAX_NAMED, Schema
+from .schema import Schema
 from .target import check_target
 from .workload import Workload
-
-if TYPE_CHECKING:
-    from .verdict import Verdict
 
 KIND, FORMAT = "plan", 7
 REMEDY = "have it made again"
@@ -529,84 +526,6 @@ class Plan:
             PlanError: the file is missing or holds no plan.
         """
         return cls.from_json(read_json(path, "plan", PlanError))
-
-    def summary(self) -> str:
-        """A text for people: budget, keys, and message sizes."""
-        lines = [
-            f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
-            f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
-        ]
-        if self.schema.ids is not None:
-            lines.append(f"  ids: of the form {self.schema.ids!r} at every party.")
-        for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
-            attributes, varying = (
-                len(self.schema.party_attributes(name)),
-                len(self.schema.varying(name)),
-            )
-            how = (
-                f"{varying} one-way marginals, sigma {local.one_way_sigma:.1f}"
-                if varying
-                else "none varies"
-            )
-            if local.units:
-                how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
-            if local.fine_sigma:
-                how += f"; {len(self.schema.fine_of(name))} fine marginals, sigma {local.fine_sigma:.1f}"
-            lines.append(
-                f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB."
-            )
-        if self.sketch is not None:
-            lines.append(f"  {self.sketch.summary()}")
-        lines += self._independence()
-        from .verdict import links
-
-        if (judged := self.verdict()) is not None:
-            lines += [f"  {sentence}" for sentence in (judged, *links(self))]
-        for attribute in self.schema.shared:
-            holders = " and ".join(
-                self.party_names[party] for party in self.schema.holders[attribute]
-            )
-            lines.append(f"  {self.schema.names[attribute]} is one column that {holders} hold.")
-        lines.append(f"  global model: cliques up to {self.tau:,} cells.")
-        for what, every in (
-            ("impossible, and so in no row", self.schema.impossible),
-            ("rules that every row keeps", self.schema.rules),
-        ):
-            if every:
-                lines.append(f"  {what}: {'; '.join(first(every, MAX_NAMED))}.")
-        if self.records_per_person > 1:
-            lines.append(
-                f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones."
-            )
-        lines += [f"  {sentence}" for sentence in self.workload.in_words(self.schema)]
-        if self.population == OUTER:
-            lines.append(
-                "  population: everybody that any party holds; what nobody holds of a person is null."
-            )
-        return "\n".join(lines)
-
-    def verdict(self) -> Verdict | None:
-        """How far the result can be trusted (:func:`.verdict.verdict`)."""
-        return self._verdict
-
-    @cached_property
-    def _verdict(self) -> Verdict | None:
-        from .verdict import verdict
-
-        return verdict(self)
-
-    def _independence(self) -> list[str]:
-        """Which columns the result will have as independent, and why; empty if none."""
-        several = [len(self.schema.varying(name)) for name in self.party_names]
-        if self.sketch is not None or sum(several) < 2:
-            return []
-        if not any(local.units for local in self.local):
-            return [
-                "  the result has independent columns: for more than one-way marginals the table is too small at this epsilon."
-            ]
-        if len(self.local) - several.count(0) > 1:
-            return ["  columns of different parties are independent in the result."]
-        return []
 
     def agreement_of(self, party: int) -> dict[int, CountSketches]:
         """The sketches of agreement that a party publishes a table of, by attribute."""

@@ -17,27 +17,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import tomli_w
 
 from ..columns.column import DRAFTED, Attribute
 from ..columns.text import is_text
 from ..errors import SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
-from ..privacy.ledger import LedgerEntry, distinct_releases
+from ..privacy.ledger import LedgerEntry
 from .equations import Equation, Rule
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
-from .sections import LISTED, Reading, SchemaSections, read_impossible, read_schema, wrapped
+from .sections import Reading, SchemaSections, read_impossible, read_schema, toml_text
 from .value_files import take_lists_out
 
 # Limits on parties, attributes, impossible combinations and rules. Checks take time quadratic in these.
 MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 100
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
-
 
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
@@ -200,54 +198,6 @@ class Schema:
             public,
             stated,
             rules=tuple(dict.fromkeys(r if isinstance(r, Rule) else parse_rule(r) for r in rules)),
-        )
-
-    @classmethod
-    def merge(cls, parts: Mapping[str, Schema]) -> Schema:
-        """Merge the parts that parties wrote separately into one schema.
-
-        Args:
-            parts: the parts, by a name for errors such as the file's. Their order is that of the
-                parties.
-
-        Raises:
-            SchemaError: a party is in two parts, the forms of ids differ, or attributes of one name
-                differ. The message lists all of these and how they differ.
-        """
-        if not parts:
-            raise SchemaError("There are no parts to merge; give each party's.")
-        parties: dict[str, tuple[Attribute, ...]] = {}
-        source: dict[str, str] = {}
-        forms: dict[str, str] = {}
-        for where, part in parts.items():
-            if part.ids is not None:
-                forms.setdefault(part.ids, " and ".join(part.party_names))
-            for party, _ in part.parties:
-                if party in source:
-                    raise SchemaError(
-                        f"Party {party!r} is in {source[party]} and in {where}; give every party one part."
-                    )
-                parties[party], source[party] = part.part(party), where
-        if len(forms) > 1:
-            written = ", and ".join(f"{form!r} at {who}" for form, who in forms.items())
-            raise SchemaError(
-                f"Ids have the form {written}, so no records would match: write ids alike, or draft a part again with the "
-                "id_format that makes them so."
-            )
-        sources = [part.ids_source for part in parts.values() if part.ids_source is not None]
-        impossible = itertools.chain(*(part.impossible for part in parts.values()))
-        merged = cls.of(
-            parties,
-            public=all(part.public for part in parts.values()),
-            impossible=impossible,
-            rules=itertools.chain(*(part.rules for part in parts.values())),
-        )
-        return replace(
-            merged,
-            spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
-            ids=next(iter(forms), None),
-            ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),
-            reads=tuple(itertools.chain(*(part.reads for part in parts.values()))),
         )
 
     @cached_property
@@ -631,19 +581,12 @@ class Schema:
         for file, text in lists.items():
             save(file, text)
         if path.suffix != ".json":
-            return save(path, self._toml(content))
+            return save(path, toml_text(content, self.drafted))
         save(path, json.dumps(content, indent=1) + "\n")
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        return self._toml(self.to_json())
-
-    def _toml(self, stated: dict[str, Any]) -> str:
-        if self.public and not self.drafted:
-            del stated["public"]
-        # A list is written value by value: as many as fit go on a line.
-        text = LISTED.sub(lambda values: wrapped(values[0]), tomli_w.dumps(stated))
-        return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
+        return toml_text(self.to_json(), self.drafted)
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import tomli_w
 
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, read_bytes
@@ -34,7 +35,7 @@ T = TypeVar("T")
 Sections = Annotated[list[Any], msgspec.Meta(min_length=1)]
 
 
-def wrapped(lines: str) -> str:
+def _wrapped(lines: str) -> str:
     """Values of a TOML list, each on a line, on lines that they fill."""
     out = [""]
     for value in (line.strip(" ") for line in lines.removesuffix("\n").split("\n")):
@@ -42,6 +43,18 @@ def wrapped(lines: str) -> str:
             out.append("")
         out[-1] += f" {value}" if out[-1] else f"    {value}"
     return "\n".join(out) + "\n"
+
+
+def toml_text(stated: dict[str, Any], drafted: bool) -> str:
+    """A schema's sections as TOML text.
+
+    A list is written value by value: as many as fit go on a line.
+    """
+    public = stated["public"]
+    if public and not drafted:
+        del stated["public"]
+    text = LISTED.sub(lambda values: _wrapped(values[0]), tomli_w.dumps(stated))
+    return text if public else f"# Inferred from data: for trials, not private.\n{text}"
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -152,7 +152,7 @@ def stated(plan: Plan) -> dict[str, Any]:
     """A plan's verdict, as reports have it: the sentence as ``"verdict"`` and, as ``"predicted"``,
     the figures of :class:`Errors` that it has, of three columns only if there are so many.
     """
-    judged = plan.verdict()
+    judged = verdict(plan)
     if judged is None:
         return {"verdict": "", "predicted": {}}
     figures = asdict(judged.errors)
@@ -188,7 +188,7 @@ def useful(plan: Plan) -> Plan:
     Raises:
         PlanError: it is.
     """
-    judged = plan.verdict()
+    judged = verdict(plan)
     if judged is not None and judged.word == "useless":
         raise PlanError(f"{str(judged)[:-1]}. To take it all the same: --even-if-useless.")
     return plan

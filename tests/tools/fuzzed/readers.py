@@ -47,6 +47,7 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sections import read_schema
+from vertimrf.plan.summary import summary
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.runs.files import read_match
 from vertimrf.server.server import Server
@@ -321,7 +322,7 @@ def read_plan(path, name, use):
     _ = (
         plan.digest(),
         plan.fingerprint,
-        plan.summary().encode(),
+        summary(plan).encode(),
         str(plan.standing),
         largest_message(plan),
         plan.schema.remarks(),

@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
@@ -74,7 +75,7 @@ def attributes():
             for name in NUMBERS
         ),
         *(
-            Attribute.temporal(name, "date", [f"{year}-01-01" for year in range(1940, 2025, 12)])
+            temporal(name, "date", [f"{year}-01-01" for year in range(1940, 2025, 12)])
             for name in DATES
         ),
     ]

@@ -7,6 +7,7 @@ import pytest
 from builders import decode
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluation import EvaluationOptions, evaluate
 from vertimrf.plan.schema import Schema
@@ -100,7 +101,7 @@ def test_numbers_are_compared_as_they_were():
         {
             "a": [
                 Attribute.numeric("cost", [0, 10, 100], missing=True),
-                Attribute.temporal("day", "date", ["2020-01-01", "2020-01-11", "2020-02-01"]),
+                temporal("day", "date", ["2020-01-01", "2020-01-11", "2020-02-01"]),
                 Attribute.categorical("grade", [1, 2, 3]),
                 Attribute.categorical("text", ["a"]),
             ]

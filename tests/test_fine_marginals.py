@@ -14,6 +14,7 @@ from roles import messages_of, run_server
 from scipy import stats
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import container
 from vertimrf.message import KIND, Message, largest_message
@@ -42,7 +43,7 @@ ROWS = 4000
 SECRET = Secret(bytes(range(32)))
 PAID = Attribute.numeric("paid", [0, 50, 200, 1000, 5000], integral=True, missing=True)
 RATE = Attribute.numeric("rate", [-10, 0, 5, 30], clamp=True)
-DAY = Attribute.temporal("day", "date", ["2020-01-01", "2020-01-08", "2020-03-01"])
+DAY = temporal("day", "date", ["2020-01-01", "2020-01-08", "2020-03-01"])
 CODE = Attribute.integer("code", 3)
 SCHEMA = Schema.of({"one": [PAID, CODE], "two": [RATE, DAY]})
 ALONE = Schema.of({"one": [PAID, CODE]})

@@ -15,6 +15,7 @@ from pages import Figures, contradictions
 
 import vertimrf
 from vertimrf import Attribute, Model, Schema, Synthesizer
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import SchemaError
 from vertimrf.model.fit import FitOptions
 from vertimrf.plan import value_files
@@ -133,7 +134,7 @@ def hotel():
                 Attribute.numeric("score", np.linspace(-4, 4, 9), clamp=True),
                 Attribute.categorical("country", ["PRT", "ESP", "FRA", "other"], other="other"),
                 Attribute.categorical("nights", range(1, 8), ordered=True),
-                Attribute.temporal("day", "date", ["2019-01-01", "2019-07-01", "2020-01-01"]),
+                temporal("day", "date", ["2019-01-01", "2019-07-01", "2020-01-01"]),
             ]
         }
     )
@@ -434,7 +435,7 @@ def test_texts_that_only_look_like_numbers_stay_texts(cells):
 
 
 def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path):
-    days = Attribute.temporal("day", "date", ["2019-01-01", "2019-12-31"])
+    days = temporal("day", "date", ["2019-01-01", "2019-12-31"])
     frame = pd.DataFrame({"day": ["31/12/2019", "2019-05-05"] * 50})
     assert Synthesizer(Schema.of({"h": [days]})).fit(frame, epsilon=1.0).dropped.records == 50
     written = dataclasses.replace(days, format="%d/%m/%Y")
@@ -759,9 +760,7 @@ def test_a_ledger_fits_a_terminal(folder):
 
 def test_a_condition_is_written_as_in_a_schema_whatever_the_format_of_the_data():
     price = Attribute.numeric("price", [0, 10, 2000], format=",")
-    day = Attribute.temporal(
-        "day", "date", ["2019-01-01", "2019-03-01", "2020-01-01"], format="%Y-%d-%m"
-    )
+    day = temporal("day", "date", ["2019-01-01", "2019-03-01", "2020-01-01"], format="%Y-%d-%m")
     code = Attribute.integer("code", 5)
     for attribute, value, codes in (
         (price, "1.500", [0]),

@@ -9,6 +9,7 @@ from scipy import stats
 
 from tests.builders import dealt
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import SchemaError
 from vertimrf.named_model import Model
 from vertimrf.party.check import check_table
@@ -27,12 +28,12 @@ RULES = (Order("booked", "arrival"), Order("arrival", "departure", strict=True),
 
 def schema(parties=2, rules=RULES):
     one = [
-        Attribute.temporal("booked", "date", DAYS),
-        Attribute.temporal("departure", "date", DAYS, missing=True),
+        temporal("booked", "date", DAYS),
+        temporal("departure", "date", DAYS, missing=True),
         Attribute.numeric("a", [0, 1, 2.5, 4]),
     ]
     two = [
-        Attribute.temporal("arrival", "date", DAYS, missing=True),
+        temporal("arrival", "date", DAYS, missing=True),
         Attribute.numeric("b", range(5), resolution=0.25, missing=True),
     ]
     return Schema.of(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vertimrf.columns.cells import OUTSIDE
-from vertimrf.columns.column import Attribute
 from vertimrf.columns.inside import Span, shape_inside
 from vertimrf.columns.numbers import Numbers
 from vertimrf.columns.partition import FINE_CELLS
+from vertimrf.columns.read import read_attribute
 from vertimrf.errors import SchemaError
 from vertimrf.plan.impossible import Condition
 
@@ -22,7 +22,7 @@ HUNDREDS = Numbers("amount", (100, 1000, 9000), resolution=100)
 PRICES = Numbers("price", (0.99, 4.99, 99.99), resolution=1, offset=0.99)
 SPEEDS = Numbers("speed", (0, 9.2, 30), grid=(0, 3.45, 4.6, 9.20624, 12.6, 30), points=(9.20624,))
 HOURS = Numbers("hours", (0, 35, 41, 99), integral=True, points=(40,))
-FRIDAYS = Attribute.from_json(
+FRIDAYS = read_attribute(
     {
         "name": "day",
         "calendar": "date",
@@ -80,7 +80,7 @@ def test_values_are_on_the_grid_and_encode_to_their_codes(attribute):
 
 @pytest.mark.parametrize("attribute", EVERY, ids=lambda attribute: attribute.name)
 def test_a_domain_survives_its_file(attribute):
-    assert Attribute.from_json(json.loads(json.dumps(attribute.to_json()))) == attribute
+    assert read_attribute(json.loads(json.dumps(attribute.to_json()))) == attribute
 
 
 @pytest.mark.parametrize("attribute", EVERY, ids=lambda attribute: attribute.name)
@@ -174,7 +174,7 @@ def test_points_are_named_in_words():
 )
 def test_wrong_points_and_grids_are_named(parts, words):
     with pytest.raises(SchemaError, match=words):
-        Attribute.from_json({"name": "x", "edges": [0, 10], **parts})
+        read_attribute({"name": "x", "edges": [0, 10], **parts})
 
 
 def shape(attribute, counts, measured, error):

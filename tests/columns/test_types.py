@@ -12,6 +12,7 @@ import pytest
 
 from vertimrf.columns.column import Attribute
 from vertimrf.columns.private import PrivateDomain
+from vertimrf.columns.read import read_attribute
 from vertimrf.errors import SchemaError
 from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import metadata_of, sections_of
@@ -177,8 +178,8 @@ def test_whole_numbers_beyond_doubles_are_read_and_written_exactly(tmp_path):
         (steps, [BIG + 4, BIG + 7]),
         (grid, [BIG + 1, BIG + 7]),
     ):
-        attribute = Attribute.from_json(parts)
-        assert attribute == Attribute.from_json(attribute.to_json())
+        attribute = read_attribute(parts)
+        assert attribute == read_attribute(attribute.to_json())
         assert attribute.to_json() == parts
         column = pa.chunked_array([pa.array(values)])
         texts = pa.chunked_array([pa.array([str(value) for value in values])])
@@ -194,11 +195,11 @@ def test_whole_numbers_beyond_doubles_are_read_and_written_exactly(tmp_path):
         ({"edges": [0, 1], "resolution": 10**400}, "resolution is 1000"),
     ):
         with pytest.raises(SchemaError, match=sentence):
-            Attribute.from_json({"name": "x", **wrong})
+            read_attribute({"name": "x", **wrong})
 
 
 def test_a_column_of_no_rules_is_not_summed():
-    a = Attribute.from_json({"name": "a", "edges": [BIG, BIG + 10], "integral": True})
+    a = read_attribute({"name": "a", "edges": [BIG, BIG + 10], "integral": True})
     b = Attribute.numeric("b", (0, 10), integral=True)
     with pytest.raises(SchemaError, match="'a' has no numbers"):
         Schema.of({"p": [a, b]}, rules=["a <= b"])
@@ -225,14 +226,12 @@ def test_a_column_of_no_rules_is_not_summed():
 )
 def test_types_that_do_not_fit_are_refused(parts, sentence):
     with pytest.raises(SchemaError, match=sentence.replace("(", r"\(").replace(")", r"\)")):
-        Attribute.from_json({"name": "x", **parts})
+        read_attribute({"name": "x", **parts})
 
 
 def test_a_type_is_kept_in_schemas_and_by_sdv():
-    attribute = Attribute.from_json(
-        {"name": "x", "edges": [0, 5], "integral": True, "type": "uint8"}
-    )
-    assert Attribute.from_json(attribute.to_json()).type == "uint8"
+    attribute = read_attribute({"name": "x", "edges": [0, 5], "integral": True, "type": "uint8"})
+    assert read_attribute(attribute.to_json()).type == "uint8"
     # Where parties hold one column, it may have two types.
     plain = Attribute.numeric("x", (0, 5), integral=True)
     assert Schema.of({"a": [plain], "b": [attribute]}).names == ("x",)
@@ -248,7 +247,7 @@ def test_rows_of_some_parties_have_types_too():
     schema = Schema.of(
         {
             "a": [
-                Attribute.from_json(
+                read_attribute(
                     {"name": "x", "values": SHADES, "ordered": True, "type": "dictionary"}
                 )
             ],
@@ -348,18 +347,16 @@ def test_a_schema_says_which_texts_are_missing():
     cells = pa.chunked_array([pa.array(["a", "?", "NA", None])])
     for texts, codes in ((None, [0, 1, -1, -1]), (["?"], [0, -1, 1, -1]), ([], [0, 1, 1, -1])):
         parts = {"name": "x", "values": ["a", "b"], "other": "b", "missing_text": texts}
-        attribute = Attribute.from_json(
-            {key: part for key, part in parts.items() if part is not None}
-        )
+        attribute = read_attribute({key: part for key, part in parts.items() if part is not None})
         assert attribute.encoder("x")(cells).tolist() == codes
-        assert Attribute.from_json(attribute.to_json()) == attribute
+        assert read_attribute(attribute.to_json()) == attribute
     for wrong in (
         {"values": ["a"], "missing_text": [1]},
         {"edges": [0, 1], "missing_text": ["?"]},
         {"values": ["a"], "missing_text": "?"},
     ):
         with pytest.raises(SchemaError, match="missing_text"):
-            Attribute.from_json({"name": "x", **wrong})
+            read_attribute({"name": "x", **wrong})
 
 
 def test_texts_that_are_not_listed_are_values_of_a_frame_even_if_they_say_missing():

@@ -5,6 +5,7 @@ import pytest
 from planning import plan_with
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
 from vertimrf.plan.merge import merge_schemas
@@ -18,17 +19,17 @@ from vertimrf.plan.summary import summary
 DATES = ["2020-01-01", "2020-02-01", "2020-03-01"]
 ONE = [
     Attribute.categorical("text", ["x", "y"]),
-    Attribute.temporal("day", "date", DATES, format="%d/%m/%Y", missing=True),
-    Attribute.temporal("later", "date", DATES),
-    Attribute.temporal("at", "timestamp", DATES),
-    Attribute.temporal("there", "timestamp", DATES, timezone="Europe/Vienna"),
-    Attribute.temporal("hour", "time", ["08:00", "12:00"]),
+    temporal("day", "date", DATES, format="%d/%m/%Y", missing=True),
+    temporal("later", "date", DATES),
+    temporal("at", "timestamp", DATES),
+    temporal("there", "timestamp", DATES, timezone="Europe/Vienna"),
+    temporal("hour", "time", ["08:00", "12:00"]),
     Attribute.numeric("whole", [-2, 0, 10], integral=True),
     Attribute.numeric("cents", [0, 10], resolution=0.01, format=","),
     Attribute.numeric("any", [0, 10]),
     Attribute.integer("code", 4),
     Attribute.categorical("listed", [0.5, 1.0, 2.5]),
-    Attribute.temporal("weekly", "date", DATES, resolution=7),
+    temporal("weekly", "date", DATES, resolution=7),
     Attribute.integer("none", 1),
     Attribute.integer("nought", 1),
 ]

@@ -12,6 +12,7 @@ from planning import plan_with
 
 from tests.builders import schema_of
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.impossible import Condition, Impossible, contradiction, never
 from vertimrf.plan.merge import merge_schemas
@@ -21,9 +22,9 @@ from vertimrf.plan.summary import summary
 AGE = Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True)
 BMI = Attribute.numeric("bmi", [10, 20, 30, 40])
 PRICE = Attribute.numeric("price", [0, 0.3, 0.7, 1.0], resolution=0.1)
-BORN = Attribute.temporal("born", "date", ["2020-01-01", "2020-02-01", "2020-03-01", "2020-12-31"])
-AT = Attribute.temporal("at", "time", ["00:00", "06:00", "12:00", "18:00"], missing=True)
-SEEN = Attribute.temporal(
+BORN = temporal("born", "date", ["2020-01-01", "2020-02-01", "2020-03-01", "2020-12-31"])
+AT = temporal("at", "time", ["00:00", "06:00", "12:00", "18:00"], missing=True)
+SEEN = temporal(
     "seen", "timestamp", ["2020-01-01", "2020-07-01", "2021-01-01"], timezone="Europe/Vienna"
 )
 SEX = Attribute.categorical("sex", ["F", "M"])

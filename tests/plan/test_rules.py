@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from planning import plan_with
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError
 from vertimrf.plan.equations import Equation
@@ -24,7 +25,7 @@ from vertimrf.tables.table import encode_columns
 DATES = ["2020-01-01", "2020-02-01", "2020-03-01"]
 OTHERS = [
     Attribute.categorical("text", ["x", "y"]),
-    Attribute.temporal("day", "date", DATES),
+    temporal("day", "date", DATES),
     Attribute.numeric("low", [0, 10]),
     Attribute.numeric("high", [20, 30]),
     Attribute.integer("same", 4),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.read import read_attribute
 from vertimrf.columns.text import MAX_SIZE
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.plan.groups import crossing_pairs
@@ -148,7 +149,7 @@ domains = st.one_of(
 @given(st.dictionaries(texts, domains, min_size=1, max_size=4), parties)
 def test_any_schema_survives_toml(tmp_path_factory, listed, party):
     schema = Schema.of(
-        {party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]}
+        {party: [read_attribute({"name": name, **domain}) for name, domain in listed.items()]}
     )
     path = tmp_path_factory.getbasetemp() / "any.toml"
     schema.save(path)
@@ -360,7 +361,7 @@ def test_inference_reads_domains_off_the_data():
     assert domain["flag"] == Attribute.categorical("flag", [False, True])
     assert domain["digits"].values == ("10", "9")
     assert domain["zip"].values == ("007", "10")
-    assert domain["day"] == Attribute.from_json(
+    assert domain["day"] == read_attribute(
         {"name": "day", "calendar": "date", "grid": ["2020-01-01", "2020-01-02"]}
     )
     assert domain["real"] == Attribute.categorical(
@@ -531,7 +532,7 @@ def test_dates_and_times_have_bins_of_the_calendar(tmp_path):
     ],
 )
 def test_bins_of_dates(bounds, bins, starts):
-    domain = Attribute.from_json({"name": "x", "calendar": "date", "bounds": bounds, "bins": bins})
+    domain = read_attribute({"name": "x", "calendar": "date", "bounds": bounds, "bins": bins})
     assert [*map(domain.value_text, domain.edges)] == starts
 
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from oracles import siphash
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import TableError, VertiMRFError
 from vertimrf.party.check import check_table
 from vertimrf.party.private_domains import find_domains
@@ -50,17 +51,17 @@ FITTING = {
     "text": (Attribute.categorical("x", ["a", "b", "7"]), ["a", "b"]),
     "listed": (Attribute.categorical("x", [1, 2, 5]), [1, 2, 5]),
     "decimal": (Attribute.numeric("x", [0, 1, 2]), [Decimal("0.50"), Decimal("1.5")]),
-    "date": (Attribute.temporal("x", "date", ["2020-01-01", "2020-01-03", "2020-02-01"]), [DAY]),
+    "date": (temporal("x", "date", ["2020-01-01", "2020-01-03", "2020-02-01"]), [DAY]),
     "dates written": (
-        Attribute.temporal("x", "date", ["2020-01-01", "2020-02-01"], format="%Y-%d-%m"),
+        temporal("x", "date", ["2020-01-01", "2020-02-01"], format="%Y-%d-%m"),
         [DAY],
     ),
-    "moment": (Attribute.temporal("x", "timestamp", ["2020-01-01", "2020-02-01"]), [MOMENT]),
+    "moment": (temporal("x", "timestamp", ["2020-01-01", "2020-02-01"]), [MOMENT]),
     "zoned": (
-        Attribute.temporal("x", "timestamp", ["2020-01-01", "2020-02-01"], timezone="Asia/Tokyo"),
+        temporal("x", "timestamp", ["2020-01-01", "2020-02-01"], timezone="Asia/Tokyo"),
         [MOMENT.replace(tzinfo=datetime.UTC)],
     ),
-    "time": (Attribute.temporal("x", "time", ["10:00", "11:00"]), [datetime.time(10, 30)]),
+    "time": (temporal("x", "time", ["10:00", "11:00"]), [datetime.time(10, 30)]),
 }
 ROWS = 12
 
@@ -382,9 +383,7 @@ def test_a_cell_at_the_edge_of_its_type_costs_its_record(tmp_path, kind):
 
 def test_far_dates_are_clamped_and_not_wrapped():
     """10**15 seconds wrap to the year 124,790 and others to one inside the bounds, in Arrow's conversion to microseconds."""
-    days = Attribute.temporal(
-        "x", "timestamp", ["2020-01-01", "2020-01-02", "2020-02-01"], clamp=True
-    )
+    days = temporal("x", "timestamp", ["2020-01-01", "2020-01-02", "2020-02-01"], clamp=True)
     inside = 1_578_000_000
     wrapped = [inside + k * 2**58 // 15_625 for k in (1, 2, -3)]
     cells = pa.array([inside, *wrapped], pa.timestamp("s"))

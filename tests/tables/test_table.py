@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from oracles import siphash
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.privacy.standing import UNSTATED, Standing
@@ -236,19 +237,17 @@ WIDE = (
     Attribute.numeric("tiny", [0.1, np.nextafter(0.1, 1), 0.3, 0.3000001], missing=True),
     Attribute.numeric("whole", [-0.5, 0.5, 2, 2.5, 10], integral=True),
     Attribute.numeric("tenths", [0, 0.3, 0.7, 1, 50], resolution=0.1, missing=True),
-    Attribute.temporal(
-        "day", "date", ["1969-12-30", "1970-01-01", "1970-01-02", "2020-02-29"], missing=True
-    ),
-    Attribute.temporal(
+    temporal("day", "date", ["1969-12-30", "1970-01-01", "1970-01-02", "2020-02-29"], missing=True),
+    temporal(
         "wall", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], resolution=60
     ),
-    Attribute.temporal(
+    temporal(
         "zoned",
         "timestamp",
         ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"],
         timezone="Europe/Vienna",
     ),
-    Attribute.temporal("clock", "time", ["00:00", "10:30", "23:59:59"], missing=True),
+    temporal("clock", "time", ["00:00", "10:30", "23:59:59"], missing=True),
     Attribute.categorical("steps", [0.5, 1.0, 2.25], missing=True, ordered=True),
     Attribute.integer("coded", 300, missing=True),
     Attribute.categorical("number", [-5, 10**12], missing=True),
@@ -353,15 +352,15 @@ def test_a_table_keeps_its_moments_through_drafted_bins(name):
 def test_dates_and_times_of_every_kind_of_file(tmp_path):
     zone = "America/New_York"
     attributes = [
-        Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-02-01"]),
-        Attribute.temporal(
+        temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-02-01"]),
+        temporal(
             "at",
             "timestamp",
             ["2020-01-01", "2020-01-01 12:00", "2020-01-02"],
             timezone=zone,
             missing=True,
         ),
-        Attribute.temporal("clock", "time", ["00:00", "12:00", "23:59:59"]),
+        temporal("clock", "time", ["00:00", "12:00", "23:59:59"]),
     ]
     aware = pa.array(
         [
@@ -500,7 +499,7 @@ def test_shapes_of_ids_tell_no_id():
     assert id_shapes(pa.chunked_array([ids])) == Counter(shapes)
 
 
-DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
+DAYS = temporal("x", "date", ["2020-01-01", "2020-01-04"])
 
 
 @pytest.mark.parametrize(
@@ -511,12 +510,12 @@ DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
         ([5], DAYS, "holds int64 cells, but the schema says date"),
         (
             [5.5],
-            Attribute.temporal("x", "time", ["10:00", "11:00"]),
+            temporal("x", "time", ["10:00", "11:00"]),
             "holds double cells, but the schema says time",
         ),
         (
             [pd.Timestamp("2020-01-02", tz="UTC")],
-            Attribute.temporal("x", "timestamp", ["2020-01-01", "2020-01-04"]),
+            temporal("x", "timestamp", ["2020-01-01", "2020-01-04"]),
             "but the schema says timestamp without a time zone",
         ),
     ],

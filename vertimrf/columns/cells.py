@@ -16,9 +16,8 @@ from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import SchemaError, TableError
 from .calendar import EPOCH, Calendar, to_number
 from .cell_types import plain_cells
-from .column import Value
 from .formats import plain_numbers
-from .text import MISSING_TEXT, folded, parse
+from .text import MISSING_TEXT, Value, folded, parse
 
 if TYPE_CHECKING:
     from .coded import Coded

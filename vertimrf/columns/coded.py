@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import SchemaError
 from .cell_types import check_number_type
-from .column import Attribute, Value
+from .column import Attribute
 from .listed import codes_among, nearest_of
-from .text import no_domain
+from .text import Value, no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Coded(Attribute):
+class Coded(Attribute, domain="codes"):
     """An attribute whose column has the codes 0 to ``codes`` - 1.
 
     Attributes:

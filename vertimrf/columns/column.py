@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import SchemaError
 from .calendar import Calendar
-from .text import MAX_SIZE, check_name, nearest_listed, parse, plain
+from .text import MAX_SIZE, Value, check_name, nearest_listed, parse, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Encode = Callable[[pa.ChunkedArray], Int32s]
 
-Value = str | int | float | bool
 # Limits of a condition, by name, as a schema file has them.
 Limits = Sequence[tuple[str, Value]]
 # Marks bins or values that will be found with noise, see :mod:`vertimrf.plan.open_schema`.
@@ -58,6 +57,7 @@ class Attribute(ABC):
         source: where the domain is from, such as "codebook"; "data" if it was drafted.
         type: type of the cells in written tables (:mod:`vertimrf.columns.cell_types`); None for the
             usual one.
+        kinds: the kinds by the part that their domain is. A kind registers when it is loaded.
         kind: name of the kind, for sentences.
         noun: what a code stands for, for sentences.
         holds_numbers: whether values are numbers, dates or times.
@@ -72,8 +72,13 @@ class Attribute(ABC):
     source: str | None = field(default=None, compare=False, kw_only=True)
     type: str | None = field(default=None, compare=False, kw_only=True)
 
+    kinds: ClassVar[dict[str, Callable[..., Attribute]]] = {}
     kind: ClassVar[str]
     noun: ClassVar[str] = "value"
+
+    def __init_subclass__(cls, domain: str = "") -> None:
+        if domain:
+            Attribute.kinds[domain] = cls
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -442,19 +447,6 @@ class Attribute(ABC):
     def _written(self) -> dict[str, Any]:
         """The parts of :meth:`to_json` that are written in another way than they are stored."""
 
-    @classmethod
-    def from_json(cls, data: Any) -> Attribute:
-        """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide
-        ones, or a unit of the calendar) may stand for ``edges``, and the edges' kind for
-        ``calendar``.
-
-        Raises:
-            SchemaError: unknown or contradicting keys, or parts that do not make a domain.
-        """
-        from .read import read_attribute
-
-        return read_attribute(data)
-
     # The kinds.
 
     @staticmethod
@@ -478,10 +470,10 @@ class Attribute(ABC):
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        from .listed import Listed
-
         listed = tuple(map(plain, values))
-        return Listed(name, listed, missing=missing, other=other, ordered=ordered)
+        return Attribute.kinds["values"](
+            name, listed, missing=missing, other=other, ordered=ordered
+        )
 
     @staticmethod
     def integer(name: str, codes: int, *, missing: bool = False) -> Attribute:
@@ -495,9 +487,7 @@ class Attribute(ABC):
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        from .coded import Coded
-
-        return Coded(name, codes, missing=missing)
+        return Attribute.kinds["codes"](name, codes, missing=missing)
 
     @staticmethod
     def numeric(
@@ -527,9 +517,7 @@ class Attribute(ABC):
         Raises:
             SchemaError: the parts are no valid domain.
         """
-        from .numbers import Numbers
-
-        return Numbers(
+        return Attribute.kinds["edges"](
             name,
             tuple(edges),
             integral=integral,
@@ -538,44 +526,4 @@ class Attribute(ABC):
             missing=missing,
             format=format,
             **more,
-        )
-
-    @staticmethod
-    def temporal(
-        name: str,
-        calendar: Calendar,
-        edges: Iterable[Any],
-        *,
-        timezone: str | None = None,
-        resolution: float | None = None,
-        clamp: bool = False,
-        missing: bool = False,
-        format: str | None = None,
-    ) -> Attribute:
-        """Dates, times of day or timestamps with public bin edges.
-
-        Args:
-            name: column name.
-            calendar: "date", "time" or "timestamp".
-            edges: bin edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
-            timezone: IANA name of the time zone of timestamps; None for local time.
-            resolution: values are multiples of it; None if they are not.
-            clamp: whether values outside the edges count as the nearest edge.
-            missing: whether missing values are a category, not an error.
-            format: how texts are written.
-
-        Raises:
-            SchemaError: the parts are no valid domain.
-        """
-        from .dates import Dates, instants
-
-        return Dates(
-            name,
-            instants(name, calendar, edges, timezone),
-            clamp=clamp,
-            missing=missing,
-            resolution=resolution,
-            calendar=calendar,
-            timezone=timezone,
-            format=format,
         )

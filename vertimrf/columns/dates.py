@@ -14,8 +14,9 @@ from ..arrays import Flags, Floats
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, to_number, to_text, zone_of
 from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
-from .column import Attribute, Value
+from .column import Attribute
 from .numbers import Numbers
+from .text import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,3 +231,41 @@ def instants(
         raise SchemaError(
             f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error})."
         ) from None
+
+
+def temporal(
+    name: str,
+    calendar: Calendar,
+    edges: Iterable[Any],
+    *,
+    timezone: str | None = None,
+    resolution: float | None = None,
+    clamp: bool = False,
+    missing: bool = False,
+    format: str | None = None,
+) -> Dates:
+    """Dates, times of day or timestamps with public bin edges.
+
+    Args:
+        name: column name.
+        calendar: "date", "time" or "timestamp".
+        edges: bin edges: numbers, objects of :mod:`datetime`, or ISO 8601 texts.
+        timezone: IANA name of the time zone of timestamps; None for local time.
+        resolution: values are multiples of it; None if they are not.
+        clamp: whether values outside the edges count as the nearest edge.
+        missing: whether missing values are a category, not an error.
+        format: how texts are written.
+
+    Raises:
+        SchemaError: the parts are no valid domain.
+    """
+    return Dates(
+        name,
+        instants(name, calendar, edges, timezone),
+        clamp=clamp,
+        missing=missing,
+        resolution=resolution,
+        calendar=calendar,
+        timezone=timezone,
+        format=format,
+    )

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arrays import Flags, Floats
 from ..errors import SchemaError
-from .column import Value
 from .numbers import Numbers
+from .text import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa

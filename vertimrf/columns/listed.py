@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, unknown_type
-from .column import Attribute, Value
+from .column import Attribute
 from .numbers import MAX_DECIMALS
 from .partition import decimals
-from .text import MAX_SIZE, MISSING_TEXT, is_text, no_domain, parse
+from .text import MAX_SIZE, MISSING_TEXT, Value, is_text, no_domain, parse
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Listed(Attribute):
+class Listed(Attribute, domain="values"):
     """An attribute with listed values.
 
     Attributes:

@@ -15,10 +15,10 @@ import numpy as np
 from ..arrays import Flags, Floats, Integers
 from ..errors import SchemaError
 from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type
-from .column import Attribute, Limits, Value
+from .column import Attribute, Limits
 from .edges import drafted_edges
 from .partition import Lattice, Partition, decimals
-from .text import nearest_listed, no_domain
+from .text import Value, nearest_listed, no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +40,7 @@ MAX_POINTS = 1000
 
 
 @dataclass(frozen=True, repr=False)
-class Numbers(Attribute):
+class Numbers(Attribute, domain="edges"):
     """An attribute of numbers with public bounds and bins.
 
     Attributes:

@@ -23,12 +23,12 @@ from ..errors import SchemaError
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind
 from .calendar import DAY
-from .column import PRIVATE, Attribute, Value
+from .column import PRIVATE, Attribute
 from .listed import Listed
 from .number_range import find_edges
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
-from .text import MAX_SIZE
+from .text import MAX_SIZE, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa

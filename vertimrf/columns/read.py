@@ -9,7 +9,6 @@ from typing import Any
 
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, unit_edges
-from .coded import Coded
 from .column import FLAGS, KEYS, PRIVATE, Attribute
 from .dates import Dates, instants, no_timezone
 from .large import Large, from_origin, is_large
@@ -17,8 +16,6 @@ from .listed import Listed
 from .numbers import Numbers, listed_numbers
 from .text import MAX_SIZE, check_name, no_domain
 
-# The kind of an attribute by the part that its domain is.
-KINDS: Mapping[str, type[Attribute]] = {"values": Listed, "codes": Coded, "edges": Numbers}
 # Keys that belong to one kind, in the order in which errors name them.
 NUMERIC = (
     *("integral", "clamp", "resolution", "calendar", "timezone", "format"),
@@ -27,7 +24,13 @@ NUMERIC = (
 
 
 def read_attribute(data: Any) -> Attribute:
-    """See :meth:`Attribute.from_json`."""
+    """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide
+    ones, or a unit of the calendar) may stand for ``edges``, and the edges' kind for
+    ``calendar``.
+
+    Raises:
+        SchemaError: unknown or contradicting keys, or parts that do not make a domain.
+    """
     if not isinstance(data, Mapping):
         raise SchemaError(
             f"An attribute of the schema is {data!r}; write a name and its values, codes or edges."
@@ -82,13 +85,13 @@ def _made(parts: dict[str, Any]) -> Attribute:
     for flag in FLAGS:
         if not isinstance(parts.get(flag, False), bool):
             raise SchemaError(f"{where}: {flag} is {parts[flag]!r}; write true or false.")
-    domains = [part for part in KINDS if parts.get(part)]
+    domains = [part for part in Attribute.kinds if parts.get(part)]
     if len(domains) != 1:
         raise no_domain(where, domains)
     source = parts.get("source")
     if source is not None and (not isinstance(source, str) or not source):
         raise SchemaError(f"{where}: source is {source!r}; write where the domain is from.")
-    kind: type[Attribute] = KINDS[domains[0]]
+    kind: Any = Attribute.kinds[domains[0]]
     for key in ("other", "missing_text"):
         if parts.get(key) is not None and kind is not Listed:
             raise SchemaError(
@@ -108,7 +111,8 @@ def _made(parts: dict[str, Any]) -> Attribute:
     if kind is Numbers and stepped and is_large(parts):
         kind, parts = Large, from_origin(where, parts)
     known = {part.name for part in fields(kind)}
-    return kind(**{key: value for key, value in parts.items() if key in known})
+    made: Attribute = kind(**{key: value for key, value in parts.items() if key in known})
+    return made
 
 
 def _is_list(value: Any) -> bool:

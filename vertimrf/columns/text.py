@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Encode = Callable[[pa.ChunkedArray], Int32s]
 
 
+Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
 # Cells of text columns that mean a missing value, unless an attribute lists them as values or says

@@ -34,8 +34,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.cells import written_out
-from ..columns.column import Attribute
 from ..columns.private import PrivateDomain
+from ..columns.read import read_attribute
 from ..errors import PrivacyError, VertiMRFError
 from ..files.atomic import MAX_KEY, read_bytes, read_json, write_bytes, write_text
 from ..files.state import STATE, make_folder, state_folder
@@ -224,7 +224,7 @@ def _check_asked(before: PrivateDomain, now: PrivateDomain | None, path: Path) -
 
 
 def _from_json(item: Any) -> _Kept:
-    domain = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
+    domain = None if item["attribute"] is None else read_attribute(item["attribute"])
     entries = tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
     if not all(isinstance(place, str) for place in item["places"]):
         raise TypeError("places")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..columns.column import Attribute, Value
-from ..columns.text import plain
+from ..columns.column import Attribute
+from ..columns.text import Value, plain
 from ..errors import SchemaError
 
 # Means a missing value among values, unless the attribute has a value of that name. JSON's null

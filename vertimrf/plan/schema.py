@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ..columns.column import DRAFTED, Attribute
+from ..columns.read import read_attribute
 from ..columns.text import is_text
 from ..errors import SchemaError
 from ..files.canonical import json_digest
@@ -515,7 +516,7 @@ class Schema:
         parties: dict[str, list[Attribute]] = {}
         impossible = read_impossible(sections.impossible, "of the schema")
         for party in sections.party:
-            attributes = [Attribute.from_json(attribute) for attribute in party.attribute]
+            attributes = [read_attribute(attribute) for attribute in party.attribute]
             if parties.setdefault(party.name, attributes) is not attributes:
                 raise SchemaError(
                     f"Two parties are called {party.name!r}; give every party a name of its own."

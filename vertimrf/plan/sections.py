@@ -71,7 +71,7 @@ class PartySections(msgspec.Struct, forbid_unknown_fields=True):
     """A party in a schema file.
 
     Attributes:
-        attribute: sections of its attributes, for :meth:`Attribute.from_json`.
+        attribute: sections of its attributes, for :func:`.read_attribute`.
         name: name of the party.
         read: how its table is read.
         impossible: sections of combinations of its values, for :meth:`Impossible.from_json`.

@@ -16,6 +16,7 @@ from builders import decode
 from planning import plan_with
 
 from vertimrf.columns.column import Attribute
+from vertimrf.columns.dates import temporal
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message
@@ -126,9 +127,7 @@ def schema():
             "insurer": [
                 Attribute.integer("tariff", 4),
                 Attribute.numeric("cost", [0, 1.5, 10], resolution=0.5, clamp=True),
-                Attribute.temporal(
-                    "since", "date", [date(2000, 1, 1), date(2010, 1, 1), date(2020, 1, 1)]
-                ),
+                temporal("since", "date", [date(2000, 1, 1), date(2010, 1, 1), date(2020, 1, 1)]),
             ],
             "registry": [
                 ward,

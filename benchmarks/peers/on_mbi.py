@@ -1,4 +1,4 @@
-"""Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2: the package has none itself."""
+"""Mechanisms written out in ``benchmarks/peers/mechanisms.py``, on mbi 2: the package has none itself."""
 
 import tomllib
 from pathlib import Path
@@ -35,14 +35,14 @@ def release(name, estimator, table, epsilon, delta, seed):
         epsilon, delta: privacy target.
         seed: of noise, selections and rows.
     """
-    from .. import front_ends
+    from . import mechanisms as here
 
     mechanisms = {
-        "MST": front_ends.MST,
-        "AIM": front_ends.AIM,
-        "annealed AIM": front_ends.AnnealedAIM,
+        "MST": here.MST,
+        "AIM": here.AIM,
+        "annealed AIM": here.AnnealedAIM,
     }
-    mbi = front_ends.Mbi()
+    mbi = here.Mbi()
     # Both estimators' models draw rows from NumPy's global state.
     np.random.seed(seed)  # noqa: NPY002
     return (

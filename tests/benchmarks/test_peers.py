@@ -108,17 +108,17 @@ def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
     mbi = pytest.importorskip("mbi")
     if not hasattr(mbi.estimation, "MirrorDescent"):
         pytest.skip("mbi is not version 2")
-    from benchmarks import front_ends
+    from benchmarks.peers import mechanisms
 
     chosen = []
 
-    class Told(front_ends.AnnealedAIM):
+    class Told(mechanisms.AnnealedAIM):
         def choose(self, candidates, scores, epsilon, sensitivity):
             chosen.append(epsilon)
             return super().choose(candidates, scores, epsilon, sensitivity)
 
     table, rho = generated(), 0.05
-    peer = front_ends.Mbi()
+    peer = mechanisms.Mbi()
     run = Told(table, peer, peer.estimators()["ours"], None, rho).run()
     sigmas = [m.stddev for m in run.measurements]
     singles, rounds = sigmas[: len(table.names)], sigmas[len(table.names) :]

@@ -1,6 +1,7 @@
 """Who may import what: the folders show who may see what, and this holds them to it (docs/architecture.md)."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,17 @@ PUBLISHED_IMPORTERS = {
 }
 
 
+# Rooms from the lowest to the highest. A room imports lower ones, except those of UPWARDS: a plan holds a release.
+ORDER = (
+    *("arrays", "errors", "progress", "__init__", "kernels", "files", "keys", "privacy", "model"),
+    *("columns", "utility", "plan", "options", "releases", "message", "tables", "sketch", "party"),
+    *("server", "cluster", "evaluation", "named_model", "trial", "synthesizer", "adapters", "runs"),
+    *("flower", "report", "demo", "cli", "__main__"),
+)
+UPWARDS = {("plan", "releases")}
+LONGEST_FILE, MOST_MODULES = 600, 14
+
+
 def imports(path):
     """Modules of the package that a file imports anywhere in it, as paths below the package with dots."""
     package = path.relative_to(ROOT).parts[:-1]
@@ -59,6 +71,32 @@ def imports(path):
             assert not any(name.split(".")[0] == "vertimrf" for name in names), (
                 f"{path}: import relatively"
             )
+
+
+def loads(root):
+    """By module below a folder, those that it imports anywhere in it, but for those that are only for types."""
+    modules = {path.relative_to(root).with_suffix("").parts: path for path in root.rglob("*.py")}
+    out = {}
+    for module, path in modules.items():
+        waiting, found = [ast.parse(path.read_text())], set()
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                continue
+            waiting += ast.iter_child_nodes(node)
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            base = tuple((node.module or "").split(".")) if node.module else ()
+            if node.level:
+                base = (*module[: len(module) - node.level], *base)
+            elif base[:1] == (root.name,):
+                base = base[1:]
+            else:
+                continue
+            for name in node.names:
+                found.add((*base, name.name) if (*base, name.name) in modules else base)
+        out[module] = {one if one in modules else (*one, "__init__") for one in found}
+    return out
 
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -147,3 +185,20 @@ def test_a_command_keeps_pandas_out_of_its_process():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "1 False"
+
+
+@pytest.mark.parametrize("root", [ROOT, ROOT.parent / "benchmarks"], ids=lambda root: root.name)
+def test_no_modules_import_each_other(root):
+    graphlib.TopologicalSorter(loads(root)).prepare()
+
+
+def test_rooms_import_lower_ones():
+    rooms = {(one[0], other[0]) for one, others in loads(ROOT).items() for other in others}
+    assert {room for pair in rooms for room in pair} <= set(ORDER)
+    assert {(a, b) for a, b in rooms if ORDER.index(a) < ORDER.index(b)} == UPWARDS
+
+
+def test_files_are_short_and_few_stand_outside_a_room():
+    lines = {path: path.read_text().count("\n") for path in FILES}
+    assert max(lines.values()) <= LONGEST_FILE, max(lines, key=lines.__getitem__)
+    assert len(list(ROOT.glob("*.py"))) <= MOST_MODULES

@@ -7,11 +7,11 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import Floats, Integers
-from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import crossing_pairs
@@ -19,6 +19,9 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..progress import Progress
 from .scheduled_pairs.intersections import outer_measurement
+
+if TYPE_CHECKING:
+    from ..message import Message
 
 BinMaps = tuple[Integers, ...]
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import Bytes, Floats, Integers
 from ...errors import MessageError
-from ...message import Message
 from ...model.measurement import Measurement
 from ...plan.plan import Plan
 from ..received import CrossParty, Received
 from .parameters import RandomisedResponses
+
+if TYPE_CHECKING:
+    from ...message import Message
 
 
 def estimate(sketch: RandomisedResponses, received: Received) -> CrossParty:

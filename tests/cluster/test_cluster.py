@@ -15,6 +15,7 @@ from vertimrf.errors import PlanError, TableError, VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
+from vertimrf.party.persons import beyond
 from vertimrf.party.records import Composite, InMemory
 from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import Impossible
@@ -131,9 +132,9 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     pieces = np.array_split(np.arange(ROWS), PARTS)
     records = encode(client, [delayed(table.iloc[rows]) for rows in pieces], person="who")
     limited = records.limited(2, bytes(32))
-    kept = InMemory(
-        encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
-    ).limited(2, bytes(32))
+    one = encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
+    assert records.beyond(2) == beyond(one.persons, 2)
+    kept = InMemory(one).limited(2, bytes(32))
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
     assert message(plan, records) == one_machine(plan, table, person="who")

@@ -45,9 +45,10 @@ def run() -> None:
 @click.argument("folder")
 @click.option("--name", help="Name of the party in the schema.")
 @click.option("--table", help="Table of the party.")
-@click.option("--id", "id_column", help="Column of record ids; a,b for ids in two.")
+@click.option("--id", help="Column of record ids; a,b for ids in two.")
 @click.option("--schema", "schema_file", help="The party's part, which says how TABLE is read.")
 @click.option("--exchange", help=EXCHANGE)
+@click.option("--dask", help="Scheduler of the party's own Dask cluster: tls://HOST:8786.")
 @click.option("--wait", is_flag=True, help=WAIT)
 @runs("num_threads")
 @reads_tables()
@@ -55,12 +56,9 @@ def run_party(
     read: Any,
     options: Any,
     folder: str,
-    name: Any,
-    table: Any,
-    id_column: Any,
     schema_file: str | None,
-    exchange: str | None,
     wait: bool,
+    **given: Any,
 ) -> None:
     """Run a party, which holds data: from its key pair to its message.
 
@@ -72,27 +70,20 @@ def run_party(
     from ..runs.party_run import PartyRun
     from ..tables.derived import as_stated
 
-    if begins_run({"--name": name, "--table": table, "--id": id_column}):
+    name, place = given["name"], _place(given.pop("exchange"))
+    if begins_run({"--name": name, "--table": given["table"], "--id": given["id"]}):
         if schema_file is not None:
             schema = OpenSchema.load(schema_file).schema
             schema.part(name)
             read = as_stated(read, schema, name)
-        role = PartyRun.create(
-            folder,
-            name=name,
-            table=table,
-            id=id_column,
-            read=read,
-            exchange=_place(exchange),
-            options=options,
-        )
+        role = PartyRun.create(folder, read=read, exchange=place, options=options, **given)
     else:
         role = PartyRun(folder, options)
-        if schema_file is not None or read != ReadOptions():
+        if schema_file is not None or given["dask"] is not None or read != ReadOptions():
             raise PlanError(
                 f"{role.folder / 'run.toml'} says how the table is read: edit it there."
             )
-    _play(role, "party", _place(exchange) or role.settings.exchange, wait)
+    _play(role, "party", place or role.settings.exchange, wait)
 
 
 @run.command("server")

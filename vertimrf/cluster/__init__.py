@@ -3,6 +3,6 @@
 Dask workers hold and count the records. One process makes the message.
 """
 
-from .records import ClusterRecords, encode_partitions
+from .records import ClusterRecords, check_plan, connected, encode_partitions
 
-__all__ = ["ClusterRecords", "encode_partitions"]
+__all__ = ["ClusterRecords", "check_plan", "connected", "encode_partitions"]

@@ -7,8 +7,10 @@ whatever the partitions are and whichever workers are lost.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import logging
 import math
 import operator
 import os
@@ -28,9 +30,11 @@ from ..model.domain_compression import compressed_sizes
 from ..party.persons import check_named
 from ..party.records import Composite
 from ..plan.impossible import Combination
+from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..progress import SILENT, Progress
 from ..releases.encoder import Encoder
+from ..tables.arrow import one_line
 from ..tables.columns import Columns, Encoded
 from ..tables.dropped import EXAMPLES, NONE, Dropped, Tally
 from ..tables.ids import IdKeys
@@ -51,6 +55,8 @@ RANGE_RECORDS = 1 << 23
 PASS_CELLS = 1 << 22
 # Largest number of results that are merged at a time.
 ARITY = 8
+# Longest wait for a scheduler, and for its first worker, seconds.
+PATIENCE = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +99,13 @@ class ClusterRecords:
         pieces = self._by_range(persons=True)
         kept = self._without([self._submit("persons", task, piece) for piece in pieces])
         return replace(kept, limit=(most, key))
+
+    def beyond(self, most: int) -> tuple[int, int]:
+        """See :func:`vertimrf.party.persons.beyond`."""
+        task = functools.partial(work.above, most)
+        ranges = [self._submit("beyond", task, piece) for piece in self._by_range(persons=True)]
+        records, persons = zip(*self._gather(ranges), strict=True)
+        return sum(records), sum(persons)
 
     def possible(self, combinations: Sequence[Combination]) -> ClusterRecords:
         """See :class:`vertimrf.party.records.Records`."""
@@ -222,10 +235,11 @@ class ClusterRecords:
     def _chains(self) -> list[list[Future]]:
         """Lists of partitions of one worker each. Every worker has as many lists as threads."""
         by_worker: dict[str, list[Future]] = {}
-        workers = self.client.who_has(list(self.parts))
+        with answering():
+            workers = self.client.who_has(list(self.parts))
+            threads = self.client.nthreads()
         for part in self.parts:
             by_worker.setdefault(next(iter(workers.get(part.key, ())), ""), []).append(part)
-        threads = self.client.nthreads()
         lots = {
             worker: min(threads.get(worker, 1), len(parts)) for worker, parts in by_worker.items()
         }
@@ -371,17 +385,76 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     Raises:
         TableError: the cluster failed.
     """
+    with answering():
+        return list(client.gather(list(futures)))
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Turn the errors of a cluster that fails into a TableError."""
     from distributed import CancelledError, KilledWorker
+    from distributed.client import ClosedClientError
     from distributed.comm import CommClosedError
 
     try:
-        return list(client.gather(list(futures)))
-    except (CancelledError, KilledWorker, CommClosedError) as error:
-        why = "workers died of one task" if isinstance(error, KilledWorker) else "it is gone"
+        yield
+    except (CancelledError, KilledWorker, CommClosedError, ClosedClientError) as error:
+        why, remedy = "the connection was lost", "see its logs, and try again"
+        if isinstance(error, KilledWorker):
+            why = "workers died of one task"
+            remedy = "give workers more memory, or cut the table into smaller partitions"
         raise TableError(
-            f"The cluster has no answer ({why}), so nothing is released: see its logs; give workers more memory, or cut the "
-            "table into smaller partitions."
+            f"The cluster has no answer ({why}), so nothing is released: {remedy}."
         ) from error
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of a party's cluster, all of whose workers run this version.
+
+    Args:
+        address: address of the scheduler. Dask's own configuration has the certificates of `tls://`.
+
+    Raises:
+        TableError: Dask is not installed, no scheduler or worker answers, or workers run something
+            else.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise TableError(
+            f"To use the cluster {address}, pip install 'vertimrf[dask]', or leave --dask out."
+        ) from None
+    # It would print a cluster's failure besides the error that is raised.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
+            client.wait_for_workers(1, timeout=PATIENCE)
+            found = {*client.run(work.version).values()}
+        except Exception as error:  # of the network, of TLS, or of another Python on the workers
+            raise TableError(
+                f"The cluster {address} cannot be used ({one_line(error)}), so nothing is released: start its scheduler and workers, "
+                "with this version of vertimrf on each, or correct its address (dask in run.toml)."
+            ) from None
+        if other := found - {work.version()}:
+            raise TableError(
+                f"Workers of {address} have vertimrf {min(other)} and this machine {work.version()}: install one version everywhere."
+            )
+        yield client
+
+
+def check_plan(plan: Plan) -> None:
+    """Check that a party can make the message of a plan on a cluster.
+
+    Raises:
+        PlanError: the encoder needs all records in one place.
+    """
+    if plan.exchanges or plan.publishes_rows:
+        raise PlanError(
+            f"The plan's encoder, {plan.encoder}, needs all records in one place, and so no cluster: leave out dask in run.toml, or "
+            "have it planned with another encoder."
+        )
 
 
 def _added(tables: Sequence[Sequence[Integers]]) -> list[Integers]:

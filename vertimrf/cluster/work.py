@@ -14,10 +14,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from .. import __version__
 from ..arrays import Codes, Flags, Integers, Words
 from ..kernels.jit import threads
 from ..kernels.multiset import record_sum
-from ..party.persons import kept_records
+from ..party.persons import beyond, kept_records
 from ..party.records import Composite, count_marginals, take_in
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
@@ -66,6 +67,11 @@ class Part:
         for row, narrow in zip(out, self.rows, strict=True):
             row[:] = narrow
         return out
+
+
+def version() -> str:
+    """The version of this package that a worker runs."""
+    return __version__
 
 
 def run(work: Quiet[Callable[..., T]], *given: Any) -> T:
@@ -167,6 +173,11 @@ def left_out(
     kept = kept_records(records, persons, most, key)
     cuts = np.cumsum([len(rows) for _, _, rows in pieces])[:-1]
     return [rows[~stays] for (_, _, rows), stays in zip(pieces, np.split(kept, cuts), strict=True)]
+
+
+def above(most: int, pieces: Sequence[tuple[Words, Words, Integers]]) -> tuple[int, int]:
+    """Number of records above the limit, and of persons who have such, in a range of persons."""
+    return beyond(np.concatenate([owners for _, owners, _ in pieces]), most)
 
 
 def keep(number: int, part: Part, dropped: Sequence[Sequence[Integers]]) -> Part:

@@ -17,7 +17,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -52,6 +52,7 @@ from .folder import RECEIVED, SETTINGS, RunFolder, create, read_settings, settin
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
+    from ..cluster import ClusterRecords
     from ..party.party import Party
     from ..party.releases import Releases
     from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
@@ -75,12 +76,15 @@ class PartySettings(ReadOptions):
         id: column of record ids.
         exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
             None: no exchange.
+        dask: address of the scheduler of the party's own Dask cluster, which reads the table
+            (:mod:`vertimrf.cluster`). None: this process reads it.
     """
 
     name: str
     table: str
     id: str
     exchange: str | None = None
+    dask: str | None = None
 
 
 class PartyRun(Run):
@@ -104,7 +108,7 @@ class PartyRun(Run):
                 f"{called(self._folder.key.party)}: correct the name."
             )
         self._options = options or RunOptions()
-        self._role: tuple[Party, Table] | None = None
+        self._role: tuple[Party, Table | ClusterRecords] | None = None
         self._given: dict[object, bytes] = {}
 
     @classmethod
@@ -117,13 +121,14 @@ class PartyRun(Run):
         id: str,
         read: ReadOptions = DEFAULT,
         exchange: str | None = None,
+        dask: str | None = None,
         options: RunOptions | None = None,
     ) -> PartyRun:
         """Make a run folder with a new key pair, or continue a run with the same settings.
 
         Args:
             folder: the run folder. Only its owner may read it.
-            name, table, id, exchange: as in :class:`PartySettings`.
+            name, table, id, exchange, dask: as in :class:`PartySettings`.
             read: how the table is read.
             options: threads and progress of this process. They are not kept in the folder.
 
@@ -144,7 +149,13 @@ class PartyRun(Run):
             LOG.warning("%s", doubt)
         if (place := folder_of(exchange)) is not None:
             check_apart(Path(folder), place)
-        settings = PartySettings(name=name, table=where, id=id, exchange=exchange, **asdict(read))
+        if dask is not None:
+            from ..cluster.records import partitions
+
+            partitions(where)
+        settings = PartySettings(
+            name=name, table=where, id=id, exchange=exchange, dask=dask, **asdict(read)
+        )
         if create(folder, {"role": "party"} | asdict(settings), name, {}):
             make_place(exchange)
         return cls(folder, options)
@@ -192,7 +203,7 @@ class PartyRun(Run):
 
         if not (at := written(self.settings.table)):
             return ""
-        read = {**asdict(self.settings), "exchange": None}
+        read = {**asdict(self.settings), "exchange": None, "dask": None}
         return canonical({"read": read, "written": at}).decode()
 
     def plan_of(self, fingerprint: str) -> Plan:
@@ -204,7 +215,7 @@ class PartyRun(Run):
         Raises:
             RunError: no plan has come, or another one was accepted before.
             MessageError: the plan has another fingerprint, or the fingerprint is incomplete.
-            PlanError: the plan does not have this party's key.
+            PlanError: the plan does not have this party's key, or no cluster can follow it.
         """
         plan = self.plan
         if plan is None:
@@ -218,6 +229,10 @@ class PartyRun(Run):
                 f"{self.folder / RECEIVED / PLAN}."
             )
         plan.sealing_keys().check(self._folder.key)
+        if self.settings.dask is not None:
+            from ..cluster import check_plan
+
+            check_plan(plan)
         if self._folder.has(ACCEPTED, PLAN) and not self._is_accepted(plan):
             raise RunError(
                 f"Another plan was accepted in {self.folder} before. Make a new folder for another run."
@@ -441,7 +456,7 @@ class PartyRun(Run):
                 role.exchanged(records, one.name, partial(sealed, one))
 
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Party, Table]]:
+    def _reading(self) -> Iterator[tuple[Party, Table | ClusterRecords]]:
         """This party, and its records. They are read again after a failure, which a new table may
         repair.
         """
@@ -449,23 +464,24 @@ class PartyRun(Run):
 
         plan, key, secret = self.agreed()
         made, self._role = self._role, None
-        if made is None:
-            role = Party(
-                plan,
-                self.name,
-                secret,
-                options=self._options,
-                key=key,
-                counting_key=self._counting_key(),
-            )
-            made = role, self._records(role, plan.records_per_person)
-        role, records = made
-        self._releases.prepare()
-        for file in between(plan):
-            # All that this party gives under a plan is of one table.
-            if file.sender == self.name and self._is_made(plan, file.name):
-                role.exchanged(records, file.name, partial(self._recorded, file.name))
-        yield made
+        with ExitStack() as connections:
+            if made is None:
+                role = Party(
+                    plan,
+                    self.name,
+                    secret,
+                    options=self._options,
+                    key=key,
+                    counting_key=self._counting_key(),
+                )
+                made = role, self._records(role, connections)
+            role, records = made
+            self._releases.prepare()
+            for file in between(plan):
+                # All that this party gives under a plan is of one table.
+                if file.sender == self.name and self._is_made(plan, file.name):
+                    role.exchanged(records, file.name, partial(self._recorded, file.name))
+            yield made
         self._role = made
 
     def _read_plan(self, data: bytes) -> Plan:
@@ -535,21 +551,42 @@ class PartyRun(Run):
             self._given[stamp] = releases.given(plan.digest(), index, file)
         return self._given[stamp]
 
-    def _records(self, role: Party, max_records: int) -> Table:
-        """Encode this party's records, and write down for :meth:`state` which ones are left out."""
-        settings = self.settings
-        self._options.progress.step(f"reading {settings.table}")
-        records = role.encode(settings.table, settings.id, settings)
-        left_out = [*records.dropped.lines()]
-        if records.persons is not None:
-            from ..party.persons import beyond
+    def _records(self, role: Party, connections: ExitStack) -> Table | ClusterRecords:
+        """Encode this party's records, and write down for :meth:`state` which ones are left out.
 
-            dropped, persons = beyond(records.persons, max_records)
-            if dropped:
-                left_out.append(
-                    f"{dropped:,} records of {persons:,} persons with more than {max_records} are left out, the same at every party; "
-                    "this stays here."
-                )
+        The connection to a cluster lasts as long as ``connections``.
+        """
+        settings, plan = self.settings, self._agreed
+        self._options.progress.step(f"reading {settings.table}")
+        records: Table | ClusterRecords
+        most, above = plan.records_per_person, (0, 0)
+        if settings.dask is not None:
+            from ..cluster import check_plan, connected, encode_partitions
+            from ..party.persons import check_named
+            from ..party.secret import id_keys
+
+            check_plan(plan)
+            check_named(settings.person is not None, most)
+            client = connections.enter_context(connected(settings.dask))
+            keys = id_keys(self.agreed()[2], plan.digest())
+            where, id = settings.table, settings.id
+            records = encode_partitions(
+                where, client, id, plan.schema, self.name, settings, keys=keys
+            )
+            if records.owned:
+                above = records.beyond(most)
+        else:
+            records = role.encode(settings.table, settings.id, settings)
+            if records.persons is not None:
+                from ..party.persons import beyond
+
+                above = beyond(records.persons, most)
+        left_out = [*records.dropped.lines()]
+        if above[0]:
+            left_out.append(
+                f"{above[0]:,} records of {above[1]:,} persons with more than {most} are left out, the same at every party; "
+                "this stays here."
+            )
         # The file is written even if it is empty, so that no record decides whether it exists.
         self._folder.write("\n".join(left_out).encode(), LEFT_OUT, private=True)
         return records

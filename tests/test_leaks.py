@@ -37,7 +37,7 @@ from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
 from vertimrf.releases.count_sketches.parameters import CountSketches
-from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize

@@ -36,7 +36,7 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT, Clock
-from .releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from .releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from .server.result import Result
 from .server.server import Server
 from .tables.columns import check_joined, check_present, encode_table

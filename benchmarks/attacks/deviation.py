@@ -1,41 +1,56 @@
 """A party that departs from the protocol of encrypted counts, which nothing prevents: it encrypts marks in place of its rows.
 
-The other party adds what it gets. Its noise is in the counters, so that a plaintext's bits beyond them come back as they are. A
-row has a bit of its own there, and the sum for a value tells exactly which of these rows have it.
+The other party adds what it gets. Its noise changes the low bits of a counter, and a sum's high bits come back as they are. A row has
+a bit of its own there, and the sum for a value tells exactly which of these rows have it.
 """
 
 import numpy as np
 
+from vertimrf.kernels.ring import add_marks
 from vertimrf.privacy.noise import SystemNoise
-from vertimrf.releases.encrypted_counts.counts import sum_rows
-from vertimrf.releases.encrypted_counts.packing import MODULUS_BITS, Layout
-from vertimrf.releases.encrypted_counts.paillier import Masks, PrivateKey, as_bytes, numbers
+from vertimrf.releases.encrypted_counts import lattice
+from vertimrf.releases.encrypted_counts.counts import Rows, sum_rows
+from vertimrf.releases.encrypted_counts.packing import PRIMES, Layout, N
 
 from ..verdict import Verdict
 
 SIZES = (4, 3)
 
 
-def read_whole(bits=MODULUS_BITS):
+def read_whole(counters=512):
     """Rows of the other party that are read in full, and how many have a mark.
 
     Args:
-        bits: of the modulus.
+        counters: of the party that departs from the protocol.
     """
-    key, layout = PrivateKey._of_bits(bits), Layout((2,), bits, 8.0, bits)
-    first = layout.counters * layout.width
-    marked, masks, public = bits - 1 - first, Masks(key), key.public
-    marks = [(row < marked) << (first + row) for row in range(layout.capacity)]
-    encrypted = as_bytes(
-        ((1 + mark * public.n) * masks() % public.square for mark in marks),
-        layout.ciphertext_bytes,
-    )
+    key = lattice.PrivateKey.new()
+    layout = Layout((counters,), N, 8.0, sums=sum(SIZES))
+    low = (2 * layout.offset).bit_length()
+    slots, marks = layout.marks()
+    bits = range(low, layout.width)
+    numbers = [mark << bit for mark in marks[:counters] for bit in bits]
+    marked = len(numbers)
+    secrets, seed = lattice.transformed(key.secrets(layout.slots)), lattice.new_seed()
+    blocks = np.empty((2, layout.slots, len(PRIMES), N), np.uint32)
+    for block, words in enumerate(blocks):
+        errors = lattice.Randomness().errors(layout.slots, N)
+        words[:] = lattice.with_errors(secrets, errors, lattice.public_polynomial(seed, block))
+    where = np.repeat(slots[:counters], len(bits))
+    added = lattice.residues(numbers).astype(np.uint32)
+    add_marks(np.arange(marked)[None], where, added, lattice.ring().moduli, blocks[1])
     rng = np.random.default_rng(0)
-    codes = np.array([rng.integers(0, size, bits) for size in SIZES], np.int32)
-    drawn = SystemNoise().gaussian(np.zeros((sum(SIZES), 2), np.int64), layout.sigma)
-    answers = sum_rows(public, encrypted[:, None], codes, SIZES, drawn, layout)
-    sums = [key.decrypt(answer) >> first for answer in numbers(answers)]
-    there = np.array([[one >> row & 1 for row in range(marked)] for one in sums])
+    codes = np.array([rng.integers(0, size, N) for size in SIZES], np.int32)
+    drawn = SystemNoise().gaussian(np.zeros((sum(SIZES), counters), np.int64), layout.sigma)
+    answers = sum_rows(Rows(seed, blocks), codes, SIZES, drawn, layout)
+    masks = lattice.weighed(key.secrets(layout.slots), answers.vectors).transpose(1, 0, 2)
+    opened = (answers.sums - masks) % np.array(PRIMES)
+    sums = [
+        [number // layout.scale >> layout.width * place for place in range(layout.per_slot)]
+        for number in lattice.integers(opened.reshape(-1, len(PRIMES)))
+    ]
+    found = np.array(sums, object).reshape(sum(SIZES), -1)[:, :counters]
+    there = np.array([[[one >> bit & 1 for bit in bits] for one in row] for row in found])
+    there = there.reshape(sum(SIZES), -1)
     read = np.array([part.argmax(0) for part in np.split(there, np.cumsum(SIZES)[:-1])])
     return int((read == codes[:, :marked]).all(0).sum()), marked
 

@@ -21,7 +21,7 @@ from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.noise import KeyedNoise, SystemNoise
-from vertimrf.releases.encrypted_counts.paillier import PrivateKey
+from vertimrf.releases.encrypted_counts.lattice import PrivateKey
 
 from .. import datasets
 from ..plain_counts import without_encryption

@@ -31,7 +31,6 @@ SCRIPTS = sorted(
 )
 # What some need beside the package's own dependencies.
 NEEDED = {
-    "encrypted": "gmpy2",
     "larger": "distributed",
     "network": "flwr",
     "speed": "pytest_benchmark",

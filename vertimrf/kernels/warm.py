@@ -19,7 +19,19 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
-from numba import boolean, float32, float64, int16, int32, int64, uint8, uint16, uint32, uint64
+from numba import (
+    boolean,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from numba.core import config
 from numba.types import Array
 
@@ -37,6 +49,7 @@ from . import (
     potentials,
     propagation,
     proximal_step,
+    ring,
     rows,
     sample,
     splits,
@@ -45,7 +58,7 @@ from .cache import folder, is_off, is_there, is_writable
 
 PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
-PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
+PAIRS, COUNTS, ENCRYPTED = "scheduled-pairs", "count-sketch", "encrypted"
 
 F1, F2 = float64[::1], float64[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
@@ -53,6 +66,7 @@ B1, B2 = uint8[::1], uint8[:, ::1]
 READ_ONLY = Array(uint8, 1, "C", readonly=True)
 H1, H2 = uint16[::1], uint16[:, ::1]
 W1, U1, U2 = uint32[::1], uint64[::1], uint64[:, ::1]
+W2, W3, S2 = uint32[:, ::1], uint32[:, :, ::1], int8[:, ::1]
 M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
 KEY = (uint64, uint64)
 RANGE = (int64, int64)
@@ -109,6 +123,17 @@ JOBS = (
             (count_sketch.quantise, (M3, F1, int64, uint8[:, :])),
             (count_sketch.quantise, (M3, F1, int64, B2)),
             (count_sketch.add_products, (B2, int64, *RANGE, F2)),
+        ),
+    ),
+    Job(
+        "encrypted counts",
+        {ENCRYPTED},
+        (
+            (ring.add_products, (S2, W2, W2, W2, W2, W1, *RANGE, W3)),
+            (ring.constants, (W3, W2, W2, S2, W2, W2, W2, W1, *RANGE, W3)),
+            (ring.weigh, (S2, W2, *RANGE, I2)),
+            (ring.add_marks, (I2, I1, W2, W1, W3)),
+            (ring.centred_binomial, (U1, int8[::1])),
         ),
     ),
     Job(

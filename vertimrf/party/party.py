@@ -32,7 +32,7 @@ from ..progress import Clock
 from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
 from ..releases.encrypted_counts.encoding import Steps, noisy_count
-from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
+from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from ..releases.release import Side
 from ..tables.columns import encode_table
 from ..tables.derived import with_derived

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..privacy.noise import KeyedNoise
     from ..progress import Progress
     from .encrypted_counts.encoding import Steps
-    from .encrypted_counts.paillier import PrivateKey
+    from .encrypted_counts.lattice import PrivateKey
     from .received import CrossParty, Received
 
 # By party, its groups by the plan's numbers.

@@ -6,8 +6,8 @@ counts, parties also send each other rows and answers, which the server forwards
 files are sent. With its result the server sends whether the parties' ids match, which it estimates
 from the messages.
 
-A file of rows holds its sender's Paillier key. It is sealed with the keys of the plan, which people
-compare by its fingerprint, so that nobody on the way can replace the Paillier key.
+Rows and answers are sealed with the keys of the plan, which people compare by its fingerprint, so
+that nobody on the way can replace them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ..cluster import ClusterRecords
     from ..party.party import Party
     from ..party.releases import Releases
-    from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
+    from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
     from ..tables.table import Table
 
 LOG = logging.getLogger("vertimrf")
@@ -402,10 +402,9 @@ class PartyRun(Run):
         """Check a file of another party with its ciphertexts."""
         from ..releases.encrypted_counts.encoding import opened
 
-        plan, key = self._agreed, self._counting_key()
+        plan = self._agreed
         contents = file.open(plan, self._folder.key, data)
-        sender = plan.party_names.index(file.sender)
-        opened(plan, sender, self._index, contents, None if key is None else key.public)
+        opened(plan, plan.party_names.index(file.sender), self._index, contents)
 
     def _contents(self, kind: str, *senders: str) -> dict[str, bytes]:
         """By party, what it sent to this one: some parties, or all."""
@@ -419,7 +418,7 @@ class PartyRun(Run):
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
-        from ..releases.encrypted_counts.paillier import PrivateKey as CountingKey
+        from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
 
         if not any((file.kind, file.sender) == (ROWS, self.name) for file in between(self._agreed)):
             return None

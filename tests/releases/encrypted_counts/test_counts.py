@@ -1,9 +1,8 @@
 """The three steps: tables are exact but for the noise, of values and of contrasts, and answers show their plaintext alone."""
 
 import itertools
-import math
+from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,12 +12,19 @@ from scipy import stats
 from vertimrf.errors import MessageError
 from vertimrf.kernels import jit
 from vertimrf.progress import Silent
-from vertimrf.releases.encrypted_counts import counts
-from vertimrf.releases.encrypted_counts.counts import encrypt_rows, open_sums, sum_rows
-from vertimrf.releases.encrypted_counts.packing import Layout, counters_of
-from vertimrf.releases.encrypted_counts.paillier import PrivateKey
+from vertimrf.releases.encrypted_counts import lattice
+from vertimrf.releases.encrypted_counts.counts import (
+    Answers,
+    check_answers,
+    check_rows,
+    encrypt_rows,
+    open_sums,
+    sum_rows,
+)
+from vertimrf.releases.encrypted_counts.lattice import PrivateKey
+from vertimrf.releases.encrypted_counts.packing import PRIMES, Layout, N, counters_of
 
-KEY = PrivateKey._of_bits(256)
+KEY = PrivateKey.new()
 
 
 class Told(Silent):
@@ -38,7 +44,7 @@ def one_hot(codes, sizes, contrasts):
     return np.concatenate(out, axis=1)
 
 
-def check(layout, others, theirs=(), noise=None, seed=0, key=KEY):
+def check(layout, others, theirs=(), noise=None, seed=0):
     """Take the three steps with random rows, of which some are blank: tables are exact, and have each counter's noise."""
     rng, rows, sums = np.random.default_rng(seed), layout.capacity, counters_of(others, theirs)
     packer, selector = (
@@ -47,17 +53,17 @@ def check(layout, others, theirs=(), noise=None, seed=0, key=KEY):
     )
     if noise is None:
         noise = rng.integers(-layout.reach, layout.reach + 1, (sum(sums), layout.counters))
-    encrypted = encrypt_rows(key, packer, layout)
-    assert encrypted.shape == (rows, layout.ciphertexts, layout.ciphertext_bytes)
-    answers = sum_rows(key.public, encrypted, selector, others, noise, layout, contrasts=theirs)
-    assert answers.shape == (sum(sums), layout.ciphertexts, layout.ciphertext_bytes)
+    encrypted = encrypt_rows(KEY, packer, layout)
+    check_rows(encrypted, layout, "It")
+    answers = sum_rows(encrypted, selector, others, noise, layout, contrasts=theirs)
+    check_answers(answers, sum(sums), layout, "It")
     exact = one_hot(selector, others, theirs).T @ one_hot(packer, layout.sizes, layout.contrasts)
     split = [
         np.split(part, np.cumsum(layout.rows)[:-1], 1)
         for part in np.split(exact + noise, np.cumsum(sums)[:-1])
     ]
     for one, wanted in zip(
-        open_sums(key, answers, sums, layout), itertools.chain(*split), strict=True
+        open_sums(KEY, answers, sums, layout), itertools.chain(*split), strict=True
     ):
         assert one.dtype == np.int64
         np.testing.assert_array_equal(one, wanted)
@@ -72,109 +78,192 @@ def contrasts_of(data, sizes):
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_tables_are_exact_but_for_the_noise(data):
-    """Blanks, one row, domains of one value, several ciphertexts of a row, many groups, contrasts on either side."""
+    """Blanks, one row, domains of one value, several slots of a row, many groups, contrasts on either side."""
     sizes = data.draw(st.lists(st.integers(1, 40) | st.just(2), min_size=1, max_size=4))
     others = data.draw(st.lists(st.sampled_from([1, 2, 2, 3, 8, 30]), min_size=1, max_size=4))
     mine, theirs = contrasts_of(data, sizes), contrasts_of(data, others)
     rows, sigma = data.draw(st.integers(1, 40)), data.draw(st.sampled_from([0.0, 3.0, 1e6]))
     signed = bool(mine or theirs) or data.draw(st.booleans())
-    layout = Layout(tuple(sizes), rows, sigma, 256, mine, signed)
+    layout = Layout(tuple(sizes), rows, sigma, mine, signed, sum(others))
     check(layout, others, theirs, seed=data.draw(st.integers(0, 2**32)))
+
+
+@pytest.mark.parametrize("rows", [N - 1, N, N + 1, 3 * N + 5])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_rows_of_several_blocks(rows, threads):
+    with jit.threads(threads):
+        check(Layout((20, 2), rows, 2.0, (1,), True, 6), (2, 5), (0,))
 
 
 @pytest.mark.parametrize("sign", [0, 1])
 def test_every_row_on_one_side_fits(sign):
-    layout = Layout((2,), 40, 2.0, 256, (0,), signed=True)
+    layout = Layout((2,), 40, 2.0, (0,), signed=True)
     codes = np.full((1, 40), sign, np.int32)
     noise = np.full((1, 1), (1 - 2 * sign) * layout.reach)
     answers = sum_rows(
-        KEY.public, encrypt_rows(KEY, codes, layout), codes, (2,), -noise, layout, contrasts=(0,)
+        encrypt_rows(KEY, codes, layout), codes, (2,), -noise, layout, contrasts=(0,)
     )
     assert open_sums(KEY, answers, (1,), layout)[0].item() == 40 - noise.item()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_many_rows_in_several_pieces_and_processes(threads, monkeypatch):
-    """Small groups are joined where their cells are few, and work is cut into pieces."""
-    for name, value in (("ROWS_ENCRYPTED", 40), ("ROWS_ADDED", 43), ("VALUES", 3)):
-        monkeypatch.setattr(counts, name, value)
-    with jit.threads(min(threads, numba.config.NUMBA_NUM_THREADS)):
-        check(Layout((20, 5), 350, 2.0, 256), (2, 3, 40, 12, 1, 1))
+def test_rows_that_are_encrypted_again_have_nothing_in_common():
+    """A key that encrypts two tables with one seed would show where they differ."""
+    layout, codes = Layout((2, 60), 50, 30.0), np.zeros((2, 50), np.int32)
+    one, again = (encrypt_rows(KEY, codes, layout) for _ in range(2))
+    assert one.seed != again.seed
+    assert (one.blocks == again.blocks).mean() < 0.001
+    # Neither have two rows, two slots and two blocks.
+    words = one.blocks.reshape(-1)
+    assert np.unique(words).size > 0.99 * words.size
 
 
-def test_equal_rows_have_different_ciphertexts():
-    layout = Layout((2, 60), 50, 30.0, 256)
-    assert layout.ciphertexts > 1
-    rows = encrypt_rows(KEY, np.zeros((2, 50), np.int32), layout)
-    assert (
-        len({row.tobytes() for row in rows.reshape(-1, layout.ciphertext_bytes)})
-        == 50 * layout.ciphertexts
-    )
-    again = encrypt_rows(KEY, np.zeros((2, 50), np.int32), layout)
-    assert not (rows == again).all(axis=-1).any()
-
-
-def test_an_answer_depends_on_its_plaintext_alone():
-    """The packer knows the private key and all random factors of its rows, and learns the sum.
-
-    In a toy modulus, the same rows are added in two ways that have one sum. Both answers are uniform over the 60 ciphertexts
-    of that sum, whichever rows were added: chi-square on 60 residues and 3,000 answers, a chance failure of 1e-5.
-    """
-    key, layout = PrivateKey(7, 11), Layout((1, 1), 3, 0.0, 7)
-    assert (layout.width, layout.per_ciphertext) == (2, 3)
-    rows = encrypt_rows(key, np.array([[0, 0, -1], [-1, -1, 0]], np.int32), layout)
-    noise = np.zeros((1, 2), np.int64)
-    residues = [c for c in range(77**2) if math.gcd(c, 77) == 1 and key.decrypt(c) == 1 + (1 << 2)]
-    assert len(residues) == 60
-    for selector in ([0, -1, 0], [-1, 0, 0]):
-        codes = np.array([selector], np.int32)
-        answers = [
-            int.from_bytes(
-                sum_rows(key.public, rows, codes, (1,), noise, layout).tobytes(), "little"
-            )
-            for _ in range(3000)
-        ]
-        seen = np.array([answers.count(residue) for residue in residues])
-        assert seen.sum() == 3000
-        assert stats.chisquare(seen).pvalue > 1e-5
-
-
-def test_answers_of_one_file_have_factors_of_their_own():
-    """The packer knows the factors of its rows, and so the quotient of two sums if they had a factor in common.
-
-    Both residues of two sums together, in the smallest modulus: chi-square on 64 pairs, a chance failure of 1e-5.
-    """
-    key, layout = PrivateKey(3, 5), Layout((1,), 1, 0.0, 4)
-    rows = encrypt_rows(key, np.zeros((1, 1), np.int32), layout)
-    residues = [c for c in range(225) if math.gcd(c, 15) == 1 and key.decrypt(c) == 1]
-    pairs = [
-        sum_rows(
-            key.public, rows, np.zeros((2, 1), np.int32), (1, 1), np.zeros((2, 1), int), layout
+def errors_of(rows, layout, plain):
+    """What rows have beside their secrets' products and plaintexts [shape=(blocks, slots, N)]."""
+    secrets = lattice.transformed(KEY.secrets(layout.slots))
+    found = []
+    for block, words in enumerate(rows.blocks):
+        masks = lattice.with_errors(
+            secrets,
+            np.zeros((layout.slots, N), np.int8),
+            lattice.public_polynomial(rows.seed, block),
         )
-        for _ in range(3000)
-    ]
-    seen = [tuple(residues.index(pair[i, 0, 0]) for i in (0, 1)) for pair in pairs]
-    assert len(residues) == 8
-    counts = np.bincount([8 * one + other for one, other in seen], minlength=64)
-    assert stats.chisquare(counts).pvalue > 1e-5
+        rest = words.astype(np.int64) - masks - (plain if block else 0)
+        rest %= np.array(PRIMES)[:, None]
+        centred = np.where(rest > (1 << 30), rest - np.array(PRIMES)[:, None], rest)
+        # An error is the same integer modulo every prime.
+        assert (centred == centred[:, :1]).all()
+        found.append(centred[:, 0])
+    return np.array(found)
 
 
-def test_progress_is_told_in_rows_and_sums(monkeypatch):
-    monkeypatch.setattr(counts, "ROWS_ENCRYPTED", 4)
-    monkeypatch.setattr(counts, "ROWS_ADDED", 8)
-    layout, told = Layout((2,), 10, 1.0, 256), Told()
-    rows = encrypt_rows(KEY, np.zeros((1, 10), np.int32), layout, told)
-    assert told.steps == [(done, 10, "rows") for done in (4, 8, 10)]
-    noise, told = np.zeros((9, 2), np.int64), Told()
-    answers = sum_rows(KEY.public, rows, np.zeros((1, 10), np.int32), (9,), noise, layout, told)
-    added = [(done, 10, "rows") for done in (8, 10)]
-    assert told.steps == added + [(done, 9, "sums") for done in (4, 8, 9)]
+def test_errors_of_rows_are_centred_binomial_and_independent():
+    """In block 0 too, and the same for rows with and without a value: chi-square at 1e-6, correlations within 6 errors."""
+    layout = Layout((30,), N, 30.0)
+    assert layout.slots > 2
+    rows = encrypt_rows(KEY, np.full((1, N), -1, np.int32), layout)
+    drawn = errors_of(rows, layout, 0)
+    values = np.arange(-8, 9)
+    law = stats.binom.pmf(values + 21, 42, 0.5)
+    for block in drawn:
+        seen = np.array([(block == value).sum() for value in values])
+        rest = block.size - seen.sum(), block.size * (1 - law.sum())
+        expected = np.append(block.size * law, rest[1])
+        assert stats.chisquare(np.append(seen, rest[0]), expected).pvalue > 1e-6
+    flat = drawn.reshape(-1, N).astype(float)
+    correlations = np.corrcoef(flat)[~np.eye(len(flat), dtype=bool)]
+    assert np.abs(correlations).max() < 6 / np.sqrt(N)
+    one = encrypt_rows(KEY, np.zeros((1, N), np.int32), layout)
+    marks = lattice.residues([layout.scale])[0]
+    plain = np.zeros((layout.slots, len(PRIMES), N), np.int64)
+    plain[0] = marks[:, None]
+    assert abs(errors_of(one, layout, plain)[1].var() / 10.5 - 1) < 6 * np.sqrt(
+        2 / (layout.slots * N)
+    )
+
+
+def selected(rows, codes, layout, sums):
+    """A selector's answers without noise, and what is in their vectors beside the selected rows' [shape=(sums, primes, N)]."""
+    noise = np.zeros((sums, layout.counters), np.int64)
+    answers = sum_rows(rows, codes, (sums,), noise, layout)
+    weights = (codes[0] == np.arange(sums)[:, None]).astype(np.int8)
+    total = np.zeros_like(answers.vectors)
+    for block in range(1, len(rows.blocks)):
+        here = np.zeros((sums, N), np.int8)
+        part = weights[:, (block - 1) * N : block * N]
+        here[:, : part.shape[1]] = part
+        lattice.added(total, here, lattice.public_polynomial(rows.seed, block))
+    exact = lattice.with_errors(total, np.zeros((sums, N), np.int8))
+    moduli = np.array(PRIMES)[:, None]
+    return answers, (answers.vectors.astype(np.int64) - exact) % moduli
+
+
+def by_block_zero(rest, rows):
+    """Coefficients of a polynomial b, given b[k], divided by the public polynomial of block 0 [shape=(sums, primes, N)]."""
+    # b[k] for every k, of b(x^-1): as coefficients, x^-k stands at place k with its sign.
+    inverse = np.array(
+        [[pow(int(x), -1, q) for x in row] for row, q in zip(lattice.public_polynomial(rows.seed, 0), PRIMES, strict=True)],
+        np.uint32,
+    )  # fmt: skip
+    moduli = np.array(PRIMES)[:, None]
+    coefficients = np.concatenate([rest[..., :1], (-rest[..., :0:-1]) % moduli], -1)
+    values = np.zeros(rest.shape, np.uint32)
+    for shift in range(0, 31, 7):
+        digits = (coefficients >> shift & 127).astype(np.int8)
+        power = np.array([[pow(2, shift, q)] * N for q in PRIMES], np.uint32)
+        for p in range(len(PRIMES)):
+            part = np.zeros_like(values)
+            lattice.added(part, digits[:, p], power)
+            values[:, p] = (values[:, p].astype(np.int64) + part[:, p]) % PRIMES[p]
+    found = lattice.with_errors(values, np.zeros((len(rest), N), np.int8), inverse)
+    return np.minimum(found, np.array(PRIMES)[:, None] - found)
+
+
+def test_answers_have_encryptions_of_zero_that_are_all_different():
+    """A selector's vectors beside the selected rows: r a + f with an r and an f of their own, also for equal and empty sums.
+
+    Without r they would be errors; without f the quotient by a would be small; with one r or f for all sums the difference.
+    """
+    layout, codes = Layout((3,), 40, 3.0, sums=3), np.full((1, 40), 1, np.int32)
+    rows = encrypt_rows(KEY, codes, layout)
+    found = [selected(rows, codes, layout, 3)[1] for _ in range(2)]
+    moduli = np.array(PRIMES)[:, None]
+    every = np.concatenate(found)
+    some = [*every, *((every[i] - every[j]) % moduli for i in range(6) for j in range(i))]
+    for rest in some:
+        small = np.minimum(rest, moduli - rest)
+        # Uniform numbers below p / 2: a share of 2^-5 is below 2^25.
+        assert abs((small < 2**25).mean() - 2.0**-5) < 0.005
+    quotients = by_block_zero(np.array([*some[:3], *some[6:9]]), rows)
+    assert abs((quotients < 2**25).mean() - 2.0**-5) < 0.005
+
+
+def below_scale(layout, answers):
+    """What is below the scale in each opened number [shape=(sums * slots,)]."""
+    masks = lattice.weighed(KEY.secrets(layout.slots), answers.vectors).transpose(1, 0, 2)
+    opened = (answers.sums - masks) % np.array(PRIMES)
+    return [number % layout.scale for number in lattice.integers(opened.reshape(-1, len(PRIMES)))]
+
+
+@pytest.mark.parametrize("values", [0, 1, 200])
+def test_what_an_answer_has_beside_its_plaintext_is_uniform_over_the_whole_flooding(values):
+    """Whether all rows are selected or none, and in every sum and slot anew: chi-square of the highest byte, at 1e-6.
+
+    Bits above the largest error, and differences, are those of uniform numbers.
+    """
+    layout = Layout((60,), 300, 3.0, sums=400)
+    rows = encrypt_rows(KEY, np.zeros((1, 300), np.int32), layout)
+    noise = np.zeros((400, 60), np.int64)
+    codes = np.random.default_rng(0).integers(-1, values, (1, 300)).astype(np.int32)
+    numbers = below_scale(layout, sum_rows(rows, codes, (400,), noise, layout))
+    assert layout.slots > 5
+    assert len(set(numbers)) == len(numbers) == 400 * layout.slots
+    flooding = [number - layout.largest_error for number in numbers]
+    for bits in (layout.flooding_bits, layout.largest_error.bit_length() + 12):
+        high = np.bincount([(one >> (bits - 8)) & 255 for one in flooding], minlength=256)
+        assert stats.chisquare(high).pvalue > 1e-6
+    # One flooding for several slots or sums would cancel.
+    size = 1 << layout.flooding_bits
+    for step in (1, layout.slots):
+        differences = [(x - y) % size for x, y in itertools.pairwise(flooding[::step])]
+        high = np.bincount([one >> (layout.flooding_bits - 4) for one in differences], minlength=16)
+        assert stats.chisquare(high).pvalue > 1e-6
+
+
+def test_progress_is_told_in_rows_and_sums():
+    layout, told = Layout((2,), 2 * N + 10, 1.0, sums=70), Told()
+    rows = encrypt_rows(KEY, np.zeros((1, layout.capacity), np.int32), layout, told)
+    added = [(done, 2 * N + 10, "rows") for done in (N, 2 * N, 2 * N + 10)]
+    assert told.steps == added
+    noise, told = np.zeros((70, 2), np.int64), Told()
+    codes = np.zeros((1, layout.capacity), np.int32)
+    answers = sum_rows(rows, codes, (70,), noise, layout, told)
+    assert told.steps == added
     told = Told()
-    open_sums(KEY, answers, (9,), layout, told)
-    assert told.steps == [(done, 9, "sums") for done in (4, 8, 9)]
+    open_sums(KEY, answers, (70,), layout, told)
+    assert told.steps == [(done, 70, "sums") for done in (64, 70)]
 
 
-LAYOUT = Layout((2, 3), 6, 1.0, 256)
+LAYOUT = Layout((2, 3), 6, 1.0, sums=4)
 CODES = np.zeros((1, 6), np.int32)
 NOISE = np.zeros((4, 5), np.int64)
 
@@ -185,20 +274,38 @@ def rows():
 
 
 def test_answers_under_another_key_are_refused(rows):
-    """Under this key they are random plaintexts, with bits above the counters."""
-    other = PrivateKey._of_bits(256)
-    noise = np.zeros((40, 5), np.int64)
-    strange = encrypt_rows(other, np.zeros((2, 6), np.int32), LAYOUT)
-    answers = sum_rows(other.public, strange, CODES, (40,), noise, LAYOUT)
-    answers[..., -1] = 0
+    answers = sum_rows(rows, CODES, (4,), NOISE, LAYOUT)
     with pytest.raises(MessageError, match="under another key or for another plan"):
-        open_sums(KEY, answers, (40,), LAYOUT)
+        open_sums(PrivateKey.new(), answers, (4,), LAYOUT)
+
+
+def test_shapes_of_others_files_are_those_of_the_plan(rows):
+    answers = sum_rows(rows, CODES, (4,), NOISE, LAYOUT)
+    for wrong in (
+        replace(rows, blocks=rows.blocks[1:]),
+        replace(rows, blocks=np.repeat(rows.blocks, 2, axis=1)),
+        replace(rows, blocks=rows.blocks[..., 1:]),
+        replace(rows, seed=bytes(31)),
+        replace(rows, blocks=rows.blocks | np.uint32(1 << 31)),
+        replace(rows, blocks=rows.blocks * np.uint32([[[[1]]], [[[0]]]])),
+    ):
+        with pytest.raises(MessageError, match="It has "):
+            check_rows(wrong, LAYOUT, "It")
+    for wrong in (
+        Answers(answers.vectors[1:], answers.sums),
+        Answers(answers.vectors, answers.sums[1:]),
+        Answers(answers.vectors, answers.sums[:, :, 1:]),
+        Answers(answers.vectors * np.uint32([[[1]]] * 3 + [[[0]]]), answers.sums),
+        Answers(answers.vectors, answers.sums | np.uint32(0x7FFFFFFF)),
+    ):
+        with pytest.raises(MessageError, match="It has "):
+            check_answers(wrong, 4, LAYOUT, "It")
 
 
 @pytest.mark.parametrize("codes", [[[4] * 6], [[-2] * 6], [[0] * 5], [[0] * 6] * 2])
 def test_a_selectors_codes_fit_its_groups(rows, codes):
     with pytest.raises(ValueError, match="A selector has a value"):
-        sum_rows(KEY.public, rows, np.array(codes, np.int32), (4,), NOISE, LAYOUT)
+        sum_rows(rows, np.array(codes, np.int32), (4,), NOISE, LAYOUT)
 
 
 def test_codes_and_noise_fit_the_layout(rows):
@@ -206,4 +313,4 @@ def test_codes_and_noise_fit_the_layout(rows):
         encrypt_rows(KEY, np.zeros((2, 5), np.int32), LAYOUT)
     for wrong in (NOISE[1:], NOISE[:, 1:]):
         with pytest.raises(ValueError, match="oise has a"):
-            sum_rows(KEY.public, rows, CODES, (4,), wrong, LAYOUT)
+            sum_rows(rows, CODES, (4,), wrong, LAYOUT)

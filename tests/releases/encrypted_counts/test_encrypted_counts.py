@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache, partial
+from secrets import randbelow
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.encrypted_counts.encoding import Steps, noisy_count, opened
-from vertimrf.releases.encrypted_counts.paillier import PrivateKey as CountingKey
-from vertimrf.releases.encrypted_counts.paillier import as_bytes
+from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
+from vertimrf.releases.encrypted_counts.lattice import as_bytes, residues, weighed
+from vertimrf.releases.encrypted_counts.packing import PRIMES, N
 from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 
@@ -39,7 +41,7 @@ def key_material(plan, secret=SECRET):
 
 @cache
 def key_of(name):
-    """A party's key: to draw one takes a second."""
+    """A party's key, the same in all steps."""
     return CountingKey.new()
 
 
@@ -171,21 +173,39 @@ def test_a_simulator_writes_what_each_party_receives():
     rows = blank.rows()
     two.answer(0, rows, noiseless)
     noisy = [rng.integers(0, RECORDS, (sum(two._counters(j)), layout.counters)) for j in (1, 2)]
-    assert layout.ciphertexts == 1
     files = {}
     for j, counters in enumerate(noisy, 1):
-        plaintexts = (
-            sum(c << (layout.width * k) for k, c in enumerate(row))
-            for row in (counters + layout.offset).tolist()
-        )
-        drawn = as_bytes(map(key_of("one").public.encrypt, plaintexts), layout.ciphertext_bytes)
+        vectors = np.array([[rng.integers(0, q, N) for q in PRIMES] for _ in counters], np.uint32)
+        # The packer's secrets times the vectors, the counts, and flooding, as the packer could draw them itself.
+        masks = weighed(key_of("one").secrets(layout.slots), vectors).transpose(1, 0, 2)
+        plaintexts = [one for row in layout.pack(0 * counters) for one in row]
+        moved = [one for row in _packed(layout, counters) for one in row]
+        hidden = [
+            layout.scale * (plain + more)
+            + layout.largest_error
+            + randbelow(1 << layout.flooding_bits)
+            for plain, more in zip(plaintexts, moved, strict=True)
+        ]
+        drawn = (masks + residues(hidden).reshape(masks.shape)) % np.array(PRIMES)
         header = {"plan": plan.digest().hex(), "party": j, "receiver": 0, "people": one.people}
-        files[j] = container.pack("encrypted answers", header, {"answers": drawn[:, None]})
+        arrays = {"vectors": as_bytes(vectors), "sums": as_bytes(drawn.astype(np.uint32))}
+        files[j] = container.pack("encrypted answers", header, arrays)
     assert seen == {(outside(rows), outside(files[1]))}
     wanted = [layout.tables(counters, two._counters(j)) for j, counters in enumerate(noisy, 1)]
     assert (
         flat(one.tables(files, noiseless)) == np.concatenate([flat(tables) for tables in wanted])
     ).all()
+
+
+def _packed(layout, counters):
+    """Counters in the plaintexts of their slots."""
+    return [
+        [
+            sum(c << (layout.width * k) for k, c in enumerate(row[first : first + layout.per_slot]))
+            for first in range(0, len(row), layout.per_slot)
+        ]
+        for row in counters.tolist()
+    ]
 
 
 def outside(file):
@@ -257,7 +277,7 @@ def test_files_of_others_are_refused():
         ):
             steps_of(plan, 1, fewer).answer(0, rows, noiseless)
     header, arrays = container.unpack(rows, "encrypted rows", "rows")
-    for name in ("rows", "key"):
+    for name in ("rows", "seed"):
         others = {other: array for other, array in arrays.items() if other != name}
         with pytest.raises(MessageError, match=f"lacks its {name}"):
             two.answer(0, container.pack("encrypted rows", header, others), noiseless)
@@ -273,20 +293,21 @@ def sent():
 
 
 def with_a_zero(numbers):
-    """The last of the ciphertexts is 0."""
+    """The last of the polynomials is 0."""
     return np.concatenate([numbers[:-1], 0 * numbers[-1:]])
 
 
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        (lambda numbers: numbers[:-1], "ciphertexts, and this plan has"),
-        (lambda numbers: np.repeat(numbers, 2, axis=0), "ciphertexts, and this plan has"),
-        (lambda numbers: np.repeat(numbers, 2, axis=1), "ciphertexts, and this plan has"),
-        (lambda numbers: numbers | np.uint8(255), "no ciphertext under its Paillier key"),
-        (with_a_zero, "no ciphertext under its Paillier key"),
+        (lambda numbers: numbers[:-1], "numbers, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=0), "numbers, and this plan has"),
+        (lambda numbers: np.repeat(numbers, 2, axis=1), "numbers, and this plan has"),
+        (lambda numbers: numbers[..., 1:], "lacks its"),
+        (lambda numbers: numbers | np.uint8(255), "that is no ciphertext"),
+        (with_a_zero, "that is no ciphertext"),
     ],
-    ids=["too few", "too many", "too many of a row", "large", "zero"],
+    ids=["too few", "too many", "too many of a row", "no words", "large", "zero"],
 )
 def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
     sent,
@@ -295,9 +316,9 @@ def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
 ):
     """Whoever opens it: a run folder that takes it, or a party that works on it."""
     plan, (one, two), *files = sent
-    for sender, (data, name) in enumerate(zip(files, ("rows", "answers"), strict=True)):
+    for sender, (data, name) in enumerate(zip(files, ("rows", "vectors"), strict=True)):
         kind, header, arrays = container.peek(data, "it")
-        takes = partial(opened, plan, sender, 1 - sender, key=key_of("one").public)
+        takes = partial(opened, plan, sender, 1 - sender)
         takes(data)
         wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
         works = (

@@ -8,43 +8,66 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.errors import PlanError, PrivacyError
-from vertimrf.releases.encrypted_counts.packing import TAIL, Layout
+from vertimrf.releases.encrypted_counts.packing import TAIL, Layout, N, Q
 
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_sums_of_rows_and_noise_come_out_as_they_went_in(data):
+    """Whatever the flooding and the errors are, up to their bounds."""
     sizes = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5)))
-    sigma = data.draw(st.sampled_from([0.0, 0.7, 20.0]))
-    layout = Layout(sizes, data.draw(st.integers(1, 2000)), sigma, data.draw(st.integers(30, 130)))
-    limits = st.integers(-layout.offset, layout.offset)
+    sigma = data.draw(st.sampled_from([0.0, 0.7, 20.0, 1e9]))
+    capacity, signed = data.draw(st.integers(1, 2000) | st.just(1 << 24)), data.draw(st.booleans())
+    layout = Layout(sizes, capacity, sigma, signed=signed, sums=data.draw(st.integers(1, 10**6)))
+    limits = st.integers(-layout.reach, layout.reach)
     noise = np.array([[data.draw(limits) for _ in range(layout.counters)]], np.int64)
-    counts = [data.draw(st.sampled_from([0, 1, layout.capacity])) for _ in range(layout.counters)]
+    least = -capacity if signed else 0
+    counts = [data.draw(st.sampled_from([least, 0, 1, capacity])) for _ in range(layout.counters)]
     (plaintexts,) = layout.pack(noise)
-    assert len(plaintexts) == layout.ciphertexts
+    assert len(plaintexts) == layout.slots
     for counter, count in enumerate(counts):
-        ciphertext, k = divmod(counter, layout.per_ciphertext)
-        plaintexts[ciphertext] += count << (k * layout.width)
-    assert max(plaintexts) < 1 << (layout.modulus_bits - 1)
-    assert layout.unpack(plaintexts) == (np.array(counts) + noise[0]).tolist()
+        slot, k = divmod(counter, layout.per_slot)
+        plaintexts[slot] += count << (k * layout.width)
+    assert min(plaintexts) >= 0
+    below = st.sampled_from([0, layout.above_flooding - 1])
+    numbers = [layout.scale * plaintext + data.draw(below) for plaintext in plaintexts]
+    assert max(numbers) < Q
+    assert layout.above_flooding <= layout.scale
+    assert layout.unpack(numbers) == (np.array(counts) + noise[0]).tolist()
 
 
 def test_the_figures_of_a_layout():
-    layout = Layout((8, 16, 7), 45_222, 45.2)
+    layout = Layout((8, 16, 7), 45_222, 45.2, sums=60)
     assert layout.offset == math.ceil(12 * 45.2) == 543
     assert layout.width == (45_222 + 2 * 543).bit_length() == 16
-    assert (layout.per_ciphertext, layout.counters, layout.ciphertexts) == (191, 31, 1)
-    assert layout.ciphertext_bytes == 768
-    assert layout.row_bytes == 45_222 * 768
-    assert layout.answer_bytes(60) == 60 * 768
-    assert Layout((100, 92), 45_222, 45.2).ciphertexts == 2
+    assert (layout.per_slot, layout.counters, layout.slots, layout.blocks) == (5, 31, 7, 6)
+    assert layout.row_bytes == 32 + 7 * 7 * 5 * 8192 * 4
+    assert layout.answer_bytes(60) == 60 * (8192 + 7) * 5 * 4
+    # Of 100 counters, a row has at most 700 bytes; blocks are filled up with blanks.
+    assert Layout((100,), 8192 * 6, 45.2, sums=100).row_bytes < 700 * 8192 * 6
+
+
+@pytest.mark.parametrize("capacity", [1, 8192, 45_222, 1 << 20, 1 << 24])
+@pytest.mark.parametrize("sums", [1, 90, 10**5])
+@pytest.mark.parametrize("sigma", [4.0, 1e9])
+def test_the_flooding_hides_errors_and_nothing_wraps(capacity, sums, sigma):
+    """The statistical distance of all answers to a packer, and the largest number, as the proof has them."""
+    layout = Layout((50, 60, 2), capacity, sigma, (2,), True, sums)
+    mean_error = math.sqrt(10.5 * (capacity + 2 * N))
+    assert sums * layout.slots * mean_error / 2**layout.flooding_bits <= 2.0**-43
+    assert layout.largest_error == 21 * (capacity + 2 * N)
+    # One more bit of flooding would not fit.
+    assert layout.above_flooding <= layout.scale < layout.above_flooding + 2**layout.flooding_bits
+    assert layout.scale << (layout.per_slot * layout.width) <= Q
+    assert 3 * capacity + 2 * math.ceil(12 * sigma) < 2**layout.width
 
 
 def test_noise_beyond_the_offset_has_a_chance_below_2_to_the_minus_60():
     assert 2**40 * 2 * math.exp(-(TAIL**2) / 2) < 2**-60
     layout = Layout((3,), 10, 2.0)
     noise = np.array([[0, layout.offset, -layout.offset]])
-    assert layout.unpack(layout.pack(noise)[0]) == noise[0].tolist()
+    (plaintexts,) = layout.pack(noise)
+    assert layout.unpack([layout.scale * one for one in plaintexts]) == noise[0].tolist()
     with pytest.raises(PrivacyError, match="Noise exceeds 24 on a counter"):
         layout.pack(noise + 1)
 
@@ -61,10 +84,12 @@ def test_codes_that_the_layout_lacks_are_no_rows(codes):
 
 
 def test_plaintexts_of_another_layout_are_noticed():
-    layout = Layout((2,), 7, 0.0)
+    layout = Layout((2,), 6, 0.0)
     assert layout.width == 3
-    assert layout.unpack([0b111_101]) == [5, 7]
-    assert layout.unpack([0b1_000_000]) == []
+    assert layout.unpack([layout.scale * 0b110_101]) == [5, 6]
+    for wrong in (0b1_000_000, 0b111_000):
+        assert layout.unpack([layout.scale * wrong]) == []
+    assert layout.unpack([layout.scale * 0b110_101 + layout.above_flooding]) == []
 
 
 def test_tables_are_of_every_pair_of_groups():
@@ -88,7 +113,7 @@ def test_contrasts_of_more_values_are_refused():
         Layout((3,), 10, 1.0, contrasts=(0,), signed=True)
 
 
-@pytest.mark.parametrize("sigma", [1e20, math.inf, math.nan, -1.0])
-def test_a_counter_wider_than_a_plaintext_is_refused(sigma):
-    with pytest.raises(PlanError, match="does not fit into 64 bits: raise epsilon"):
-        Layout((2,), 10, sigma, 64)
+@pytest.mark.parametrize("sigma", [1e30, math.inf, math.nan, -1.0])
+def test_a_counter_wider_than_a_slot_is_refused(sigma):
+    with pytest.raises(PlanError, match="does not fit into 155 bits with what hides it: raise eps"):
+        Layout((2,), 10, sigma)

@@ -1,4 +1,4 @@
-"""The three steps that count records of two parties under encryption.
+"""The three steps that count records of two parties under encryption (:mod:`.lattice`).
 
 1. The packer encrypts its rows under its own key (:func:`encrypt_rows`).
 2. The selector adds, for each of its own values, the rows that have the value, and its own noise
@@ -6,29 +6,53 @@
 3. The packer decrypts the sums (:func:`open_sums`), and adds noise of its own to them.
 
 The selector sees ciphertexts. The packer sees counts with the selector's noise, and nothing else:
-an answer is uniform among the ciphertexts of its plaintext. Rows of both parties are in the order
+what an answer has beside them depends on nothing but chance. Rows of both parties are in the order
 of the keyed digests of their ids (:mod:`vertimrf.releases.encrypted_counts.positions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import Bytes, Int32s, Integers
+from ...arrays import Int32s, Integers
 from ...errors import MessageError
+from ...kernels.ring import add_marks
 from ...progress import SILENT, Progress
-from .packing import Layout, counters_of
-from .paillier import Masks, PrivateKey, PublicKey, as_bytes, numbers
-from .processes import spread
+from . import lattice
+from .lattice import PrivateKey, Randomness, Residues, Small
+from .packing import PRIMES, SEED, Layout, N, counters_of
 
-# Work that a process gets at a time, a quarter of a second of it.
-ROWS_ENCRYPTED, ROWS_ADDED, VALUES = 512, 4096, 4
-# Cells of groups that are added together. Rows of ROWS_ADDED then outnumber the cells.
-JOINT_CELLS = 512
+# Sums that are opened together.
+OPENED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A packer's encrypted rows.
+
+    Attributes:
+        seed: its public seed.
+        blocks: block 0, and those of rows [shape=(blocks + 1, slots, primes, N), uint32].
+    """
+
+    seed: bytes
+    blocks: Residues
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A selector's encrypted sums.
+
+    Attributes:
+        vectors: what the packer's secrets are multiplied by [shape=(sums, primes, N), uint32].
+        sums: by sum and slot [shape=(sums, slots, primes), uint32].
+    """
+
+    vectors: Residues
+    sums: Residues
 
 
 def encrypt_rows(
@@ -36,7 +60,7 @@ def encrypt_rows(
     codes: Int32s,
     layout: Layout,
     progress: Progress = SILENT,
-) -> Bytes:
+) -> Rows:
     """Encrypt a packer's rows under its own key: step 1.
 
     Args:
@@ -46,67 +70,50 @@ def encrypt_rows(
         progress: receives the number of encrypted rows.
 
     Returns:
-        Ciphertexts [shape=(capacity, ciphertexts of a row, bytes), uint8].
+        The encrypted rows, under a fresh seed.
     """
     if codes.shape[1] != layout.capacity:
         raise ValueError("A packer has a value, or -1, for each of its groups and every row.")
-    places = layout.places(codes)
-    pieces = [places[:, at] for at in _slices(layout.capacity, ROWS_ENCRYPTED)]
-    done = spread(_Encryption, (private, layout), pieces)
-    return _collected(done, layout.capacity, layout, progress, "rows")
-
-
-class _Encryption:
-    """Encrypts rows, given the positions of the counters that they change."""
-
-    def __init__(self, private: PrivateKey, layout: Layout) -> None:
-        self._masks, self._square = Masks(private), private.public.square
-        # What changes a counter by 1: (1 + n)^m = 1 + m n modulo n^2. Raising comes before lowering.
-        at = [divmod(counter, layout.per_ciphertext) for counter in range(layout.counters)]
-        raising = [(number, private.public.n << (layout.width * k)) for number, k in at]
-        self._moves = raising + [(number, -unit) for number, unit in raising]
-        self._ciphertexts, self._bytes = layout.ciphertexts, layout.ciphertext_bytes
-
-    def __call__(self, places: Integers) -> Bytes:
-        out = []
-        for row in places.T.tolist():
-            powers = [1] * self._ciphertexts
-            for counter in row:
-                if counter >= 0:
-                    ciphertext, unit = self._moves[counter]
-                    powers[ciphertext] += unit
-            out += [power * self._masks() % self._square for power in powers]
-        return as_bytes(out, self._bytes)
+    places, (slots, marks) = layout.places(codes), layout.marks()
+    added, moduli = lattice.residues(marks).astype(np.uint32), lattice.ring().moduli
+    secrets = lattice.transformed(private.secrets(layout.slots))
+    seed, random = lattice.new_seed(), Randomness()
+    out = np.empty((layout.blocks + 1, layout.slots, len(PRIMES), N), np.uint32)
+    for block, words in enumerate(out):
+        errors = random.errors(layout.slots, N)
+        words[:] = lattice.with_errors(secrets, errors, lattice.public_polynomial(seed, block))
+        if block:
+            here = np.ascontiguousarray(places[:, (block - 1) * N : block * N])
+            add_marks(here, slots, added, moduli, words)
+            progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
+    return Rows(seed, out)
 
 
 def sum_rows(
-    public: PublicKey,
-    rows: Bytes,
+    rows: Rows,
     codes: Int32s,
     sizes: Sequence[int],
     noise: Integers,
     layout: Layout,
     progress: Progress = SILENT,
     contrasts: Sequence[int] = (),
-) -> Bytes:
+) -> Answers:
     """Add the packer's rows for every value of a selector, with the selector's noise: step 2.
 
-    Every row is multiplied into as many products as every other, whatever its values and blanks.
+    Every row takes part in every product, whatever its values and blanks.
 
     Args:
-        public: the packer's public key.
-        rows: the packer's ciphertexts, checked [shape=(capacity, ciphertexts of a row, bytes), uint8].
+        rows: the packer's rows, checked.
         codes: values of the selector's groups, -1 for a blank [shape=(groups, capacity), int32].
         sizes: number of values of each of the selector's groups.
         noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
             with the same noise would show their difference [shape=(sums, counters), int64].
         layout: the layout of the packer's counters.
-        progress: receives the number of added rows, and then of encrypted sums.
+        progress: receives the number of added rows.
         contrasts: groups of two values with one sum: rows of the first minus rows of the second.
 
     Returns:
-        Ciphertexts of the noisy counters plus the layout's offset [shape=(sums, ciphertexts of a
-        row, bytes), uint8].
+        The encrypted noisy counters plus the layout's offset.
 
     Raises:
         PrivacyError: noise exceeds the layout's offset.
@@ -118,94 +125,59 @@ def sum_rows(
         or (codes >= widths).any()
     ):
         raise ValueError("A selector has a value, or -1, for each of its groups and every row.")
-    if len(noise) != sum(counters_of(sizes, contrasts)):
+    counted = counters_of(sizes, contrasts)
+    if len(noise) != sum(counted):
         raise ValueError("A selector's noise has a row for each of its sums.")
-    added = layout.pack(noise)
-    cuts = _slices(layout.capacity, ROWS_ADDED)
-    pieces = [(rows[at], codes[:, at]) for at in cuts]
-    parts: list[list[list[Any]]] = []
-    for at, part in zip(
-        cuts, spread(_Addition, (public, tuple(sizes), tuple(contrasts)), pieces), strict=True
-    ):
-        parts.append(part)
-        progress.advance(at.stop, layout.capacity, "rows")
-    sums = [
-        (list(zip(*products, strict=True)), plaintexts)
-        for *products, plaintexts in zip(*parts, added, strict=True)
+    plaintexts, random = layout.pack(noise), Randomness()
+    vectors = np.zeros((len(noise), len(PRIMES), N), np.uint32)
+    sums = np.zeros((len(noise), layout.slots, len(PRIMES)), np.int64)
+    for block, words in enumerate(rows.blocks):
+        if block:
+            weights = _weights(codes[:, (block - 1) * N : block * N], counted)
+        else:
+            # Block 0 with random weights is an encryption of zero.
+            weights = random.thirds(len(noise), N)
+        lattice.added(vectors, weights, lattice.public_polynomial(rows.seed, block))
+        sums = (sums + lattice.weighed(weights, words)) % np.array(PRIMES)
+        if block:
+            progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
+    flooding = random.integers(sums.shape[0] * sums.shape[1], layout.flooding_bits)
+    hidden = [
+        layout.scale * plaintext + layout.largest_error + flood
+        for plaintext, flood in zip(
+            (one for row in plaintexts for one in row), flooding, strict=True
+        )
     ]
-    answers = spread(partial, (_answered, public), [sums[at] for at in _slices(len(sums), VALUES)])
-    return _collected(answers, len(sums), layout, progress, "sums")
-
-
-class _Addition:
-    """Multiplies rows into the products of the selector's values.
-
-    Small groups are joined: a row is multiplied into the product of its combination of values, and
-    these products into those of the values.
-    """
-
-    def __init__(
-        self, public: PublicKey, sizes: tuple[int, ...], contrasts: tuple[int, ...]
-    ) -> None:
-        self._public, self._sizes, self._contrasts = public, sizes, contrasts
-        self._joined: list[list[int]] = []
-        cells = JOINT_CELLS
-        for group, size in enumerate(sizes):
-            # A blank is one more value.
-            cells *= size + 1
-            if cells > JOINT_CELLS:
-                self._joined.append([])
-                cells = size + 1
-            self._joined[-1].append(group)
-
-    def __call__(self, piece: tuple[Bytes, Int32s]) -> list[list[Any]]:
-        rows, codes = piece
-        width, flat = rows.shape[1], list(numbers(rows))
-        table = [flat[at : at + width] for at in range(0, len(flat), width)]
-        sums: list[list[list[Any]]] = [[[] for _ in range(size)] for size in self._sizes]
-        for groups in self._joined:
-            cells: dict[tuple[int, ...], list[list[Any]]] = {}
-            for row, cell in zip(table, zip(*codes[groups].tolist(), strict=True), strict=True):
-                cells.setdefault(cell, []).append(row)
-            for cell, chosen in cells.items():
-                product = self._product(chosen, width)
-                for group, value in zip(groups, cell, strict=True):
-                    if value >= 0:
-                        sums[group][value].append(product)
-        out: list[list[Any]] = []
-        for group, chosen in enumerate(sums):
-            products = [self._product(some, width) for some in chosen]
-            if group in self._contrasts:
-                # Dividing by a ciphertext subtracts its plaintext.
-                products = [
-                    [
-                        self._public.add([one, self._public.negated(other)])
-                        for one, other in zip(*products, strict=True)
-                    ]
-                ]
-            out += products
-        return out
-
-    def _product(self, rows: Sequence[Sequence[Any]], width: int) -> list[Any]:
-        """Products of rows, by ciphertext."""
-        return [self._public.add(row[k] for row in rows) for k in range(width)]
-
-
-def _answered(public: PublicKey, piece: Sequence[tuple[list[tuple[Any, ...]], list[int]]]) -> Bytes:
-    """Add noise to sums by fresh ciphertexts, whose uniform factors hide which rows were added."""
-    return as_bytes(
-        (
-            public.add([*factors, public.encrypt(plaintext)])
-            for products, plaintexts in piece
-            for factors, plaintext in zip(products, plaintexts, strict=True)
-        ),
-        public.ciphertext_bytes,
+    sums = (sums + lattice.residues(hidden).reshape(sums.shape)) % np.array(PRIMES)
+    return Answers(
+        lattice.with_errors(vectors, random.errors(len(noise), N)), sums.astype(np.uint32)
     )
+
+
+def _weights(codes: Int32s, counted: Sequence[int]) -> Small:
+    """Weights of the rows of a block in every sum, 0 beyond the last row.
+
+    Args:
+        codes: values of the selector's groups, -1 for a blank [shape=(groups, rows), int32].
+        counted: number of sums of each group; the one of a contrast is the first value's rows less
+            the second's.
+
+    Returns:
+        [shape=(sums, N), int8]
+    """
+    out, first = np.zeros((sum(counted), N), np.int8), 0
+    for values, count in zip(codes, counted, strict=True):
+        rows = np.flatnonzero(values >= 0)
+        chosen = values[rows]
+        lowered = chosen >= count
+        out[first + np.where(lowered, 0, chosen), rows] = np.where(lowered, -1, 1)
+        first += count
+    return out
 
 
 def open_sums(
     private: PrivateKey,
-    answers: Bytes,
+    answers: Answers,
     rows: Sequence[int],
     layout: Layout,
     progress: Progress = SILENT,
@@ -214,7 +186,7 @@ def open_sums(
 
     Args:
         private: the packer's private key.
-        answers: ciphertexts, checked [shape=(sums, ciphertexts of a row, bytes), uint8].
+        answers: the answers, checked.
         rows: number of sums of each of the selector's groups.
         layout: the layout of the packer's counters.
         progress: receives the number of decrypted sums.
@@ -226,11 +198,14 @@ def open_sums(
     Raises:
         MessageError: the answers are not of this key and layout.
     """
-    cuts = _slices(len(answers), VALUES)
+    secrets = private.secrets(layout.slots)
     counters: list[list[int]] = []
-    for some in spread(partial, (_opened, private, layout), [answers[at] for at in cuts]):
-        counters += some
-        progress.advance(len(counters), len(answers), "sums")
+    for first in range(0, len(answers.sums), OPENED):
+        vectors = answers.vectors[first : first + OPENED]
+        masks = lattice.weighed(secrets, vectors).transpose(1, 0, 2)
+        opened = (answers.sums[first : first + OPENED] - masks) % np.array(PRIMES)
+        counters += [layout.unpack(lattice.integers(one)) for one in opened]
+        progress.advance(len(counters), len(answers.sums), "sums")
     if not all(counters):
         raise MessageError(
             "The file of answers was made under another key or for another plan: have it sent again."
@@ -238,49 +213,45 @@ def open_sums(
     return layout.tables(np.array(counters, np.int64), rows)
 
 
-def _opened(private: PrivateKey, layout: Layout, answers: Bytes) -> list[list[int]]:
-    """Decrypt answers."""
-    return [
-        layout.unpack([private.decrypt(number) for number in numbers(answer)]) for answer in answers
-    ]
-
-
-def check_ciphertexts(
-    ciphertexts: Bytes, count: int, layout: Layout, public: PublicKey, where: str
-) -> None:
-    """Check another party's ciphertexts, before anything is computed of them.
+def check_rows(rows: Rows, layout: Layout, where: str) -> None:
+    """Check another party's rows, before anything is computed of them.
 
     Args:
-        ciphertexts: rows or answers [shape=(count, ciphertexts of a row, bytes), uint8].
-        count: number of rows or sums.
-        layout: the layout of the packer's counters.
-        public: the packer's public key.
+        rows: the rows.
+        layout: the layout of its counters.
         where: what they are, for errors.
 
     Raises:
-        MessageError: they are too few, too many, or no ciphertexts under this key.
+        MessageError: they are too few, too many, or no ciphertexts.
     """
-    if ciphertexts.shape[:2] != (count, layout.ciphertexts):
+    _check_shape(rows.blocks, (layout.blocks + 1, layout.slots, len(PRIMES), N), where)
+    if len(rows.seed) != SEED:
+        raise MessageError(f"{where} has no seed of {SEED} bytes: have it sent again.")
+    for block in rows.blocks:
+        lattice.check_polynomials(block, where)
+
+
+def check_answers(answers: Answers, count: int, layout: Layout, where: str) -> None:
+    """Check another party's answers, before anything is computed of them.
+
+    Args:
+        answers: the answers.
+        count: number of sums.
+        layout: the layout of the packer's counters.
+        where: what they are, for errors.
+
+    Raises:
+        MessageError: they are too few, too many, or no ciphertexts.
+    """
+    _check_shape(answers.vectors, (count, len(PRIMES), N), where)
+    _check_shape(answers.sums, (count, layout.slots, len(PRIMES)), where)
+    for vector in answers.vectors:
+        lattice.check_polynomials(vector, where)
+    lattice.check_residues(answers.sums, where)
+
+
+def _check_shape(numbers: Residues, wanted: tuple[int, ...], where: str) -> None:
+    if numbers.shape != wanted:
         raise MessageError(
-            f"{where} has {ciphertexts.shape[:2]} ciphertexts, and this plan has {(count, layout.ciphertexts)}: have it sent "
-            "again."
+            f"{where} has {numbers.shape} numbers, and this plan has {wanted}: have it sent again."
         )
-    public.check(ciphertexts, where)
-
-
-def _slices(count: int, length: int) -> list[slice]:
-    return [slice(at, min(at + length, count)) for at in range(0, count, length)]
-
-
-def _collected(
-    pieces: Iterator[Bytes], count: int, layout: Layout, progress: Progress, unit: str
-) -> Bytes:
-    """Rows of ciphertexts from pieces, whose number is reported as they come."""
-    out = np.empty((count, layout.ciphertexts, layout.ciphertext_bytes), np.uint8)
-    done = 0
-    for piece in pieces:
-        rows = piece.reshape(-1, *out.shape[1:])
-        out[done : done + len(rows)] = rows
-        done += len(rows)
-        progress.advance(done, count, unit)
-    return out

@@ -1,4 +1,4 @@
-"""A party's steps of encrypted counts, around the arithmetic of :mod:`vertimrf.encrypted`.
+"""A party's steps of encrypted counts, around the arithmetic of :mod:`.counts`.
 
 1. The party encrypts its rows for the later parties.
 2. It adds the rows of each earlier party for its own values, with noise of its own.
@@ -17,16 +17,24 @@ from functools import cached_property
 
 import numpy as np
 
-from ...arrays import Bytes, Int32s, Integers, Words
+from ...arrays import Int32s, Integers, Words
 from ...errors import MessageError
 from ...files import container
 from ...plan.plan import Plan
 from ...privacy.noise import KeyedNoise
 from ...progress import SILENT, Progress
 from ..release import Side
-from .counts import check_ciphertexts, encrypt_rows, open_sums, sum_rows
+from .counts import (
+    Answers,
+    Rows,
+    check_answers,
+    check_rows,
+    encrypt_rows,
+    open_sums,
+    sum_rows,
+)
+from .lattice import PrivateKey, as_bytes, as_residues
 from .packing import Layout
-from .paillier import PrivateKey, PublicKey
 from .parameters import EncryptedCounts
 from .positions import place, population_digest
 
@@ -93,12 +101,10 @@ class Steps:
         return population_digest(self.derive("people of all parties"), self.digests).hex()
 
     def rows(self) -> bytes:
-        """Step 1: the encrypted rows and the public key, for every later party."""
-        private = self._private()
-        arrays = {
-            "key": np.frombuffer(private.public.to_bytes(), np.uint8),
-            "rows": encrypt_rows(private, self.codes, self._layout(self.party), self.progress),
-        }
+        """Step 1: the encrypted rows, for every later party."""
+        layout = self._layout(self.party)
+        rows = encrypt_rows(self._private(), self.codes, layout, self.progress)
+        arrays = {"seed": np.frombuffer(rows.seed, np.uint8), "rows": as_bytes(rows.blocks)}
         return container.pack(ROWS, self._header(None), arrays)
 
     def answer(self, party: int, rows: bytes, noise: Callable[[bytes], KeyedNoise]) -> bytes:
@@ -116,14 +122,14 @@ class Steps:
             MessageError: the rows are not of this plan and party, not of the same people, or
                 damaged.
         """
-        public, encrypted = self._opened(party, rows)
+        encrypted = self._opened(party, rows)
+        assert isinstance(encrypted, Rows)
         layout, mine = self._layout(party), self._layout(self.party)
         exact = hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes()).digest()
         drawn = noise(exact).gaussian(
             np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma
         )
-        sums = sum_rows(
-            public,
+        answers = sum_rows(
             encrypted,
             self.codes,
             mine.sizes,
@@ -132,7 +138,8 @@ class Steps:
             self.progress,
             mine.contrasts,
         )
-        return container.pack(ANSWERS, self._header(party), {"answers": sums})
+        arrays = {"vectors": as_bytes(answers.vectors), "sums": as_bytes(answers.sums)}
+        return container.pack(ANSWERS, self._header(party), arrays)
 
     def tables(self, answers: Mapping[int, bytes], noise: Callable[[bytes], KeyedNoise]) -> Tables:
         """Step 3: tables with every later party, with the noise of both.
@@ -159,7 +166,8 @@ class Steps:
                 raise MessageError(
                     f"The answers of {name!r} are missing: a message has the counts with every later party."
                 )
-            _, sums = self._opened(party, answers[party])
+            sums = self._opened(party, answers[party])
+            assert isinstance(sums, Answers)
             layout = self._layout(self.party)
             try:
                 counted = open_sums(self._private(), sums, counters, layout, self.progress)
@@ -196,16 +204,15 @@ class Steps:
     def _layout(self, party: int) -> Layout:
         return self.sketch.layout(self.plan.groups_of(party))
 
-    def _opened(self, party: int, data: bytes) -> tuple[PublicKey, Bytes]:
-        """Public key and ciphertexts of another party's file."""
-        key = None if party < self.party else self._private().public
-        people, public, ciphertexts = opened(self.plan, party, self.party, data, key)
+    def _opened(self, party: int, data: bytes) -> Rows | Answers:
+        """What another party's file has."""
+        people, content = opened(self.plan, party, self.party, data)
         if people != self.people:
             raise MessageError(
                 f"{self.plan.party_names[party]!r} and {self.plan.party_names[self.party]!r} do not hold the same ids, which "
                 "encrypted counts need: compare how ids are written (`vertimrf align`), or plan with count sketches."
             )
-        return public, ciphertexts
+        return content
 
 
 def steps(sketch: EncryptedCounts, side: Side) -> Steps:
@@ -221,9 +228,7 @@ def steps(sketch: EncryptedCounts, side: Side) -> Steps:
     )
 
 
-def opened(
-    plan: Plan, sender: int, receiver: int, data: bytes, key: PublicKey | None = None
-) -> tuple[object, PublicKey, Bytes]:
+def opened(plan: Plan, sender: int, receiver: int, data: bytes) -> tuple[object, Rows | Answers]:
     """Read a file from another party, and check all but whether both have the same people.
 
     Args:
@@ -231,17 +236,16 @@ def opened(
         sender, receiver: positions of the parties. The earlier of two sends rows, and the later one
             answers.
         data: the file.
-        key: the receiver's public key; needed for answers.
 
     Returns:
-        The sender's keyed digest of all ids, the key of the ciphertexts, and these.
+        The sender's keyed digest of all ids, and what the file has.
 
     Raises:
-        MessageError: the file is of another plan or party, or damaged; its key is none; or its
-            ciphertexts are too few, too many, or not all under the key.
+        MessageError: the file is of another plan or party, or damaged; or its ciphertexts are too
+            few, too many, or none.
     """
     rows = sender < receiver
-    kind, *names = (ROWS, "rows", "key") if rows else (ANSWERS, "answers")
+    kind, *names = (ROWS, "rows", "seed") if rows else (ANSWERS, "vectors", "sums")
     where = f"The file of {kind} of {plan.party_names[sender]!r}"
     header, arrays = container.unpack(data, kind, where)
     if header.get("plan") != plan.digest().hex():
@@ -249,14 +253,21 @@ def opened(
     if (header.get("party"), header.get("receiver")) != (sender, None if rows else receiver):
         raise MessageError(f"{where} is another party's, or for another party.")
     for name in names:
-        if name not in arrays or arrays[name].dtype != np.uint8:
+        array = arrays.get(name)
+        if (
+            array is None
+            or array.dtype != np.uint8
+            or array.shape[-1:] == ()
+            or array.shape[-1] % 4
+        ):
             raise MessageError(f"{where} lacks its {name}: have it sent again.")
-    public = PublicKey.from_bytes(arrays["key"].tobytes(), where) if rows else key
-    assert public is not None
     sketch = plan.sketch
     assert isinstance(sketch, EncryptedCounts)
     layout = sketch.layout(plan.groups_of(min(sender, receiver)))
-    count = layout.capacity if rows else sum(map(sketch.rows, plan.groups_of(sender)))
-    ciphertexts = arrays[names[0]]
-    check_ciphertexts(ciphertexts, count, layout, public, where)
-    return header.get("people"), public, ciphertexts
+    if rows:
+        encrypted = Rows(arrays["seed"].tobytes(), as_residues(arrays["rows"]))
+        check_rows(encrypted, layout, where)
+        return header.get("people"), encrypted
+    answers = Answers(*(as_residues(arrays[name]) for name in names))
+    check_answers(answers, sum(map(sketch.rows, plan.groups_of(sender))), layout, where)
+    return header.get("people"), answers

@@ -1,8 +1,9 @@
-"""How counters share ciphertexts: their width, their order, and how many fit into one.
+"""How counters share slots: their width, their order, how many fit into one, and the flooding.
 
 The packer of a pair of parties has one counter for each value of each of its groups. The counters
-of a row stand one after the other in as few plaintexts as they need, each ``width`` bits wide.
-Sums of plaintexts are then sums of counters, as long as no counter overflows into the next.
+of a row stand one after the other in as few slots as they need, each ``width`` bits wide. Sums of
+plaintexts are then sums of counters, as long as no counter overflows into the next. What a slot has
+room for beyond its counters is filled by flooding (:mod:`.lattice`).
 
 All figures are public. They follow from the plan alone.
 """
@@ -20,12 +21,23 @@ import numpy.typing as npt
 from ...arrays import Integers
 from ...errors import PlanError, PrivacyError
 
-# Bits of a Paillier modulus with a security of 128 bits (NIST SP 800-57, part 1, table 2).
-MODULUS_BITS = 3072
+# Coefficients of a polynomial, and rows of a block.
+N = 1 << 13
+# The largest primes below 2^31 that are 1 modulo 2N.
+PRIMES = (2147352577, 2147205121, 2147074049, 2146959361, 2146713601)
+Q = math.prod(PRIMES)
+# The largest error, and the variance of errors.
+LARGEST_ERROR, ERROR_VARIANCE = 21, 10.5
+# Bytes of a packer's public seed.
+SEED = 32
 # A discrete Gaussian exceeds 12 standard deviations on either side with a probability below
 # 2 exp(-72) < 2^-102 (Canonne, Kamath and Steinke 2020, section 2.5). For 2^40 counters the chance
 # that any does stays below 2^-62.
 TAIL = 12
+# All answers to a packer are within a statistical distance of 2^-43 of ones that depend on noisy
+# counts alone, and so those to seven packers within 2^-40.
+DISTANCE_BITS = 43
+WORD = 4
 
 
 @dataclass(frozen=True)
@@ -39,18 +51,18 @@ class Layout:
         contrasts: groups of two values with one counter, which the first value raises and the
             second lowers.
         signed: whether sums may be negative, because the packer or a selector has contrasts.
-        modulus_bits: bits of the packer's modulus.
+        sums: most sums that all selectors return together.
 
     Raises:
-        PlanError: a counter does not fit into a plaintext, or there is no counter or row.
+        PlanError: a counter does not fit into a slot, or there is no counter or row.
     """
 
     sizes: tuple[int, ...]
     capacity: int
     sigma: float
-    modulus_bits: int = MODULUS_BITS
     contrasts: tuple[int, ...] = ()
     signed: bool = False
+    sums: int = 1
 
     def __post_init__(self) -> None:
         if min(self.sizes, default=0) < 1 or self.capacity < 1:
@@ -62,10 +74,10 @@ class Layout:
             self.contrasts and not self.signed
         ):
             raise ValueError("Contrasts are of groups of two values, and signed.")
-        if not 0 <= self.sigma < math.inf or self.per_ciphertext < 1:
+        if not 0 <= self.sigma < math.inf or self.per_slot < 1:
             raise PlanError(
                 f"A counter of {self.capacity:,} rows with noise of standard deviation {self.sigma:g} does not fit into "
-                f"{self.modulus_bits} bits: raise epsilon."
+                f"{Q.bit_length()} bits with what hides it: raise epsilon."
             )
 
     @property
@@ -83,10 +95,31 @@ class Layout:
         """Bits of a counter: it holds the capacity, the offset, and noise as large as the offset."""
         return (self.capacity + 2 * self.offset).bit_length()
 
+    @cached_property
+    def per_slot(self) -> int:
+        """Counters in one slot: as many as leave room for the flooding; 0 if there is none."""
+        spread = math.sqrt(ERROR_VARIANCE * (self.capacity + 2 * N))
+        for count in range(Q.bit_length() // self.width, 0, -1):
+            answered = self.sums * -(-self.counters // count)
+            bits = _flooding(Q >> count * self.width, self.largest_error)
+            if bits > 0 and answered * spread <= 2.0 ** (bits - DISTANCE_BITS):
+                return count
+        return 0
+
+    @cached_property
+    def scale(self) -> int:
+        """Delta: what a count of 1 in the first counter of a slot is multiplied by."""
+        return Q >> self.per_slot * self.width
+
     @property
-    def per_ciphertext(self) -> int:
-        """Counters in one ciphertext. All plaintexts are below the modulus."""
-        return (self.modulus_bits - 1) // self.width
+    def largest_error(self) -> int:
+        """H: the largest error of a sum, in either direction."""
+        return LARGEST_ERROR * (self.capacity + 2 * N)
+
+    @property
+    def flooding_bits(self) -> int:
+        """G: flooding is uniform among integers of so many bits."""
+        return _flooding(self.scale, self.largest_error)
 
     @cached_property
     def counters(self) -> int:
@@ -99,23 +132,35 @@ class Layout:
         return counters_of(self.sizes, self.contrasts)
 
     @property
-    def ciphertexts(self) -> int:
-        """Ciphertexts of a row, and of an answer for one value."""
-        return -(-self.counters // self.per_ciphertext)
+    def above_flooding(self) -> int:
+        """What the flooding and all errors together stay below; the scale is no less."""
+        return (1 << self.flooding_bits) + 2 * self.largest_error
 
     @property
-    def ciphertext_bytes(self) -> int:
-        """Bytes of a ciphertext."""
-        return 2 * -(-self.modulus_bits // 8)
+    def slots(self) -> int:
+        """Slots of a row, and of a sum."""
+        return -(-self.counters // self.per_slot)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of rows, without block 0."""
+        return -(-self.capacity // N)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of all encrypted rows."""
-        return self.capacity * self.ciphertexts * self.ciphertext_bytes
+        """Bytes of all encrypted rows, and of the public seed."""
+        return SEED + (self.blocks + 1) * self.slots * len(PRIMES) * N * WORD
 
-    def answer_bytes(self, values: int) -> int:
-        """Bytes of the answers for so many values of the selector."""
-        return values * self.ciphertexts * self.ciphertext_bytes
+    def answer_bytes(self, sums: int) -> int:
+        """Bytes of the answers for so many sums of a selector."""
+        return sums * (N + self.slots) * len(PRIMES) * WORD
+
+    def marks(self) -> tuple[Integers, list[int]]:
+        """What a row adds for a value at each of :meth:`places`: the slot, and the number."""
+        at = [divmod(counter, self.per_slot) for counter in range(self.counters)]
+        raising = [self.scale << (self.width * place) for _, place in at]
+        slots = np.array([slot for slot, _ in at], np.int64)
+        return np.tile(slots, 2), raising + [-one for one in raising]
 
     def places(self, codes: npt.NDArray[np.integer]) -> Integers:
         """Positions of the counters that rows change; -1 for a blank.
@@ -137,10 +182,10 @@ class Layout:
         """Plaintexts that add noise and the offset to counters.
 
         Args:
-            noise: noise of the counters [shape=(values, counters), int64].
+            noise: noise of the counters [shape=(sums, counters), int64].
 
         Returns:
-            By value, the plaintexts of its ciphertexts.
+            By sum, the plaintexts of its slots.
 
         Raises:
             PrivacyError: noise exceeds its reach, which has a chance below 2^-60.
@@ -154,29 +199,32 @@ class Layout:
             )
         return [
             [
-                _joined(row[first : first + self.per_ciphertext], self.width)
-                for first in range(0, self.counters, self.per_ciphertext)
+                _joined(row[first : first + self.per_slot], self.width)
+                for first in range(0, self.counters, self.per_slot)
             ]
             for row in (noise + self.offset).tolist()
         ]
 
-    def unpack(self, plaintexts: Sequence[int]) -> list[int]:
-        """Counters in the plaintexts of one answer, without the offset.
+    def unpack(self, numbers: Sequence[int]) -> list[int]:
+        """Counters in what the slots of one answer open to, without the offset.
 
         Args:
-            plaintexts: the plaintexts of an answer, in order.
+            numbers: by slot, the plaintext times the scale, plus what is below it.
 
         Returns:
-            The counters, or an empty list if the plaintexts have other bits: they were then
-            encrypted under another key or by another layout.
+            The counters, or an empty list if the numbers have other bits: they were then encrypted
+            under another key or by another layout.
         """
         mask = (1 << self.width) - 1
         out: list[int] = []
-        for plaintext in plaintexts:
-            here = min(self.per_ciphertext, self.counters - len(out))
-            if plaintext >> (here * self.width):
+        for number in numbers:
+            plaintext, below = divmod(number, self.scale)
+            here = min(self.per_slot, self.counters - len(out))
+            if plaintext >> (here * self.width) or below >= self.above_flooding:
                 return []
             out += [(plaintext >> (self.width * k)) & mask for k in range(here)]
+        if max(out) > self.capacity + 2 * self.offset:
+            return []
         return [value - self.offset for value in out]
 
     def tables(self, counters: Integers, rows: Sequence[int]) -> list[Integers]:
@@ -203,3 +251,8 @@ def counters_of(sizes: Sequence[int], contrasts: Sequence[int]) -> tuple[int, ..
 def _joined(values: Sequence[int], width: int) -> int:
     """Integers of ``width`` bits as one integer, the first in the lowest bits."""
     return sum(value << (width * k) for k, value in enumerate(values))
+
+
+def _flooding(scale: int, largest_error: int) -> int:
+    """Bits of the widest flooding below a scale; negative if there is none."""
+    return (scale - 2 * largest_error).bit_length() - 1 if scale > 2 * largest_error else -1

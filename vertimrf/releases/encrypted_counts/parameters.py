@@ -18,14 +18,14 @@ from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
-MAX_CAPACITY = 1 << 18
+MAX_CAPACITY = 1 << 20
 # The error of the record count, in its standard deviations, and the spread of the sample's size, in
 # square roots of the capacity, for which rows are kept free. The chance that the sample has more
 # records than there are rows is below 2^-57 (Chernoff).
 COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
-# Core seconds per ciphertext of a row that is encrypted, and added for a few groups, and of a sum
-# that is made, and opened; measured as those of plan/forecast.py.
-ENCRYPTION, ADDITION, ANSWER, OPENING = 0.75e-3, 60e-6, 41e-3, 13e-3
+# Core seconds for a block of rows: per slot that is encrypted; per sum; per sum and slot, which is
+# also what a sum's opening takes. Measured as those of plan/forecast.py.
+ENCRYPTION, ADDITION, WEIGHING = 0.27e-3, 0.2e-3, 10e-6
 # Kinds of files between parties.
 ROWS, ANSWERS = "rows", "answers"
 # Most parties of encrypted counts, because every set of them might collude.
@@ -93,13 +93,15 @@ class EncryptedCounts(CrossPartyRelease):
         check_contrasts(self.contrasts, self.sizes)
 
     def layout(self, groups: Sequence[int]) -> Layout:
-        """The layout of the encrypted rows of a party with these groups."""
+        """The layout of the encrypted rows of a party with these groups; the rest may be others'."""
+        others = [g for g in range(len(self.sizes)) if g not in groups]
         return Layout(
             tuple(self.sizes[g] for g in groups),
             self.capacity,
             self.sigma,
             contrasts=tuple(i for i, g in enumerate(groups) if g in self.contrasts),
             signed=bool(self.contrasts),
+            sums=sum(map(self.rows, others)),
         )
 
     def sampled(self, count: float, sigma: float) -> float:
@@ -184,12 +186,12 @@ class EncryptedCounts(CrossPartyRelease):
         sums = [sum(map(self.rows, some)) for some in parties]
         if not sums[party]:
             return 0.0
-        mine = self.layout(parties[party]).ciphertexts
-        work = mine * OPENING * sum(sums[party + 1 :])
-        work += mine * ENCRYPTION * self.capacity * any(sums[party + 1 :])
+        mine = self.layout(parties[party])
+        work = mine.slots * WEIGHING * sum(sums[party + 1 :])
+        work += mine.slots * ENCRYPTION * (mine.blocks + 1) * any(sums[party + 1 :])
         for earlier in filter(None, parties[:party]):
-            theirs = self.layout(earlier).ciphertexts
-            work += theirs * (ADDITION * self.capacity + ANSWER * sums[party])
+            theirs = self.layout(earlier).slots
+            work += sums[party] * (mine.blocks + 1) * (ADDITION + theirs * WEIGHING)
         return work
 
     def spent(self, pairs: int) -> float | None:

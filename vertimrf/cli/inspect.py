@@ -35,7 +35,8 @@ from ..runs.folder import (
     settings_as,
     stated_role,
 )
-from ..runs.party_run import ACCEPTED, TABLE, PartySettings
+from ..runs.party_run import ACCEPTED, TABLE
+from ..runs.party_table import PartySettings
 from ..runs.steps import LEFT_OUT
 from ..tables.arrow import SUFFIXES
 from ..tables.sources import open_pieces, read_standing

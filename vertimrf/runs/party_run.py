@@ -18,7 +18,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,7 @@ from .files import (
     tells_match,
 )
 from .folder import RECEIVED, SETTINGS, RunFolder, create, read_settings, settings_as
+from .party_table import PartySettings, encoded
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
@@ -64,27 +65,6 @@ SECRET, ACCEPTANCE, ACCEPTED = "secret", "acceptance", "accepted"
 # What tells the table that the operator looked at from one that was written later.
 TABLE = "table"
 COUNTING_KEY = "counting-key"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartySettings(ReadOptions):
-    """Settings of a party's run: how its table is read, and the following.
-
-    Attributes:
-        name: the party's name in the schema.
-        table: path of its table: a file, or a folder of files.
-        id: column of record ids.
-        exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
-            None: no exchange.
-        dask: address of the scheduler of the party's own Dask cluster, which reads the table
-            (:mod:`vertimrf.cluster`). None: this process reads it.
-    """
-
-    name: str
-    table: str
-    id: str
-    exchange: str | None = None
-    dask: str | None = None
 
 
 class PartyRun(Run):
@@ -557,29 +537,8 @@ class PartyRun(Run):
         """
         settings, plan = self.settings, self._agreed
         self._options.progress.step(f"reading {settings.table}")
-        records: Table | ClusterRecords
-        most, above = plan.records_per_person, (0, 0)
-        if settings.dask is not None:
-            from ..cluster import check_plan, connected, encode_partitions
-            from ..party.persons import check_named
-            from ..party.secret import id_keys
-
-            check_plan(plan)
-            check_named(settings.person is not None, most)
-            client = connections.enter_context(connected(settings.dask))
-            keys = id_keys(self.agreed()[2], plan.digest())
-            where, id = settings.table, settings.id
-            records = encode_partitions(
-                where, client, id, plan.schema, self.name, settings, keys=keys
-            )
-            if records.owned:
-                above = records.beyond(most)
-        else:
-            records = role.encode(settings.table, settings.id, settings)
-            if records.persons is not None:
-                from ..party.persons import beyond
-
-                above = beyond(records.persons, most)
+        most = plan.records_per_person
+        records, above = encoded(settings, plan, role, self.agreed()[2], connections)
         left_out = [*records.dropped.lines()]
         if above[0]:
             left_out.append(

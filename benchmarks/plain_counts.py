@@ -10,7 +10,7 @@ import numpy as np
 
 from vertimrf.releases.encrypted_counts import encoding as encrypted_counts
 from vertimrf.releases.encrypted_counts.counts import Answers, Rows
-from vertimrf.releases.encrypted_counts.packing import counters_of
+from vertimrf.releases.encrypted_counts.packing import N, counters_of
 
 
 def _moved(codes, sizes, contrasts):
@@ -22,9 +22,11 @@ def _moved(codes, sizes, contrasts):
     return np.concatenate(out, axis=1)
 
 
-def _encrypt(private, codes, layout, progress=None):
+def _encrypt(private, codes, layout, progress=None, piece=0):
     assert codes.shape == (len(layout.sizes), layout.capacity)
-    return Rows(bytes(32), np.ascontiguousarray(codes, np.int32).view(np.uint32))
+    blocks = layout.pieces[piece]
+    here = codes[:, max(blocks.start - 1, 0) * N : (blocks.stop - 1) * N]
+    return Rows(bytes(32), np.ascontiguousarray(here, np.int32).view(np.uint32))
 
 
 def _sum(
@@ -36,11 +38,11 @@ def _sum(
     progress=None,
     contrasts=(),
 ):
-    packed = np.ascontiguousarray(rows.blocks).view(np.int32)
+    packed = np.concatenate([np.ascontiguousarray(one.blocks).view(np.int32) for one in rows], 1)
     # Sums of at most 2^24 ones are exact in float32.
     sums = _moved(codes, sizes, contrasts).T @ _moved(packed, layout.sizes, layout.contrasts)
-    counted = np.rint(sums).astype(np.int64) + noise
-    assert noise.shape == (sum(counters_of(sizes, contrasts)), layout.counters)
+    counted = np.rint(sums).astype(np.int64) + noise()
+    assert counted.shape == (sum(counters_of(sizes, contrasts)), layout.counters)
     return Answers(counted.view(np.uint32), np.zeros((1, 1), np.uint32))
 
 

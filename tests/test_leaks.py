@@ -194,10 +194,10 @@ def release(plan, party, table, played=None, byte=b"\xff", noise=None):
     with pytest.MonkeyPatch.context() as patch, without_encryption():
         patch.setattr(party_module, "noisy_count", partial(counted, tape))
         if party:
-            answers, between = {}, role.answers(table, {names[0]: partner.rows(blank)})[names[0]]
+            answers, between = {}, role.answers(table, {names[0]: [partner.rows(blank)]})[names[0]]
         else:
             between = role.rows(table)
-            answers = {names[1]: partner.answers(blank, {name: between})[name]}
+            answers = {names[1]: partner.answers(blank, {name: [between]})[name]}
         message = role.run(table, answers)
     return Release(message, tape, message.to_bytes(plan), between)
 
@@ -350,7 +350,7 @@ def test_a_record_moves_one_number_of_every_table_under_encryption(case, holder)
         )
         with without_encryption():
             rows = one.rows(tables[0])
-            answers = two.answers(tables[1], {"one": rows})["one"]
+            answers = two.answers(tables[1], {"one": [rows]})["one"]
             message = one.run(tables[0], {"two": answers})
         assert len(message.tables) == entry.event.count
         # The second party draws once, for all numbers.

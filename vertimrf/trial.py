@@ -37,6 +37,7 @@ from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT, Clock
 from .releases.encrypted_counts.lattice import PrivateKey as CountingKey
+from .releases.encrypted_counts.parameters import ROWS
 from .server.result import Result
 from .server.server import Server
 from .tables.columns import check_joined, check_present, encode_table
@@ -441,17 +442,17 @@ def _exchanged(
 ) -> dict[str, dict[str, bytes]]:
     """Steps 1 and 2 of encrypted counts: by party, the answers of later parties."""
     names = plan.party_names
+    files = plan.sketch.files(plan.groups_by_party) if plan.sketch else []
     answers: dict[str, dict[str, bytes]] = {name: {} for name in names}
-    for first in range(len(names) - 1):
-        if not plan.counted_pairs(first):
-            continue
+    for first in sorted({sender for kind, sender, *_ in files if kind == ROWS}):
         options.progress.step(f"encrypted rows of {names[first]}")
-        rows = {names[first]: parties[first].rows(tables[first])}
-        for later in range(first + 1, len(names)):
-            if plan.groups_of(later):
-                options.progress.step(f"answers of {names[later]} to {names[first]}")
-                answered = parties[later].answers(tables[later], rows)
-                answers[names[first]][names[later]] = answered[names[first]]
+        sent = [one for one in files if one[:2] == (ROWS, first)]
+        pieces = sorted({piece for _, _, _, piece, _ in sent})
+        rows = {names[first]: [parties[first].rows(tables[first], piece) for piece in pieces]}
+        for later in sorted({receiver for _, _, receiver, *_ in sent}):
+            options.progress.step(f"answers of {names[later]} to {names[first]}")
+            answered = parties[later].answers(tables[later], rows)
+            answers[names[first]][names[later]] = answered[names[first]]
     return answers
 
 

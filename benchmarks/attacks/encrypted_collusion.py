@@ -72,7 +72,7 @@ class Play:
             # Its local model has noise in any case.
             local = Party(plan, "two", secret)._local_once(second._checked(two))
             second._local_once = lambda _: local
-            answers = second.answers(two, {"one": first.rows(one)})
+            answers = second.answers(two, {"one": [first.rows(one)]})
             bins = tuple(maps[0] for maps in local.bins)
             return cls(plan, first.run(one, {"two": answers["one"]}), bins)
 

@@ -8,7 +8,7 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
 from vertimrf.errors import MessageError
-from vertimrf.flower.parcel import Parcel
+from vertimrf.flower.parcel import MAX_FILES, Parcel
 
 # What Flower puts into one request, bytes; its own figure, with room for headers.
 PIECE = 5 * 2**20 + 10_000
@@ -32,7 +32,7 @@ def test_a_message_of_any_size_travels_in_small_pieces_and_arrives(parcel):
 
 
 @pytest.mark.parametrize(
-    "files", [{"../plan": b""}, {"Plan": b""}, {f"a{'b' * i}": b"" for i in range(21)}]
+    "files", [{"../plan": b""}, {"Plan": b""}, {f"a{i}": b"" for i in range(MAX_FILES + 1)}]
 )
 def test_files_that_no_run_has_are_refused(files):
     with pytest.raises(MessageError, match="files that no run has"):

@@ -178,8 +178,8 @@ def test_too_many_parties_are_refused():
     [
         ({"sigma": 1.0}, "noise of 4 to"),
         ({"sigma": math.nan}, "noise of 4 to"),
-        ({"capacity": 0}, "1 to 1,048,576 rows, not 0"),
-        ({"capacity": MAX_CAPACITY + 1}, "1 to 1,048,576 rows"),
+        ({"capacity": 0}, "1 to 16,777,216 rows, not 0"),
+        ({"capacity": MAX_CAPACITY + 1}, "1 to 16,777,216 rows"),
         ({"contrasts": (0,)}, "Contrasts are of groups of 2 values"),
         ({"sizes": (0, 2)}, "Group 0 has 0 values"),
     ],

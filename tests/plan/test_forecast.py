@@ -49,6 +49,7 @@ def test_encrypted_counts_take_longer_with_more_rows_and_at_parties_with_more_to
     layout = plan.sketch.layout(plan.groups_of(0))
     assert first.work > 0.2e-3 * layout.slots * layout.blocks
     assert last.work > first.work
+    assert forecast(plan).trial.memory > forecast(plan).server.memory + layout.row_bytes
     assert first.memory > PROCESS_BYTES + layout.row_bytes
     assert last.memory > PROCESS_BYTES + 2 * layout.row_bytes
     works = [

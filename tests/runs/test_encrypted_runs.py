@@ -20,6 +20,7 @@ from vertimrf.keys import seal
 from vertimrf.party.party import Party
 from vertimrf.plan.options import PlanOptions
 from vertimrf.releases.encrypted_counts import encoding as encrypted_counts
+from vertimrf.releases.encrypted_counts import packing
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.files import between
 from vertimrf.runs.party_run import PartyRun
@@ -287,6 +288,38 @@ def test_three_parties_read_measure_and_encrypt_once(three, calls):
         for name, reader in (("rows-1-2", "insurer"), ("rows-1-3", "registry"))
     ]
     assert opened[0] == opened[1]
+
+
+def test_rows_in_pieces_go_on_after_a_process_was_killed(run, calls, monkeypatch):
+    """Each piece is a file on record: those that are there are given again, and are not made again."""
+    monkeypatch.setattr(packing, "PIECE_BYTES", 1)
+    hospital, insurer = run.parties.values()
+    encrypted = encrypted_counts.encrypt_rows
+
+    def killed(*given):
+        if given[-1]:
+            raise KeyboardInterrupt
+        return encrypted(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encrypted_counts, "encrypt_rows", killed)
+        with pytest.raises(KeyboardInterrupt):
+            hospital.advance({})
+    assert [file.name for file in between(run.server.plan)] == [ROWS, f"{ROWS}-2", ANSWERS]
+    assert list(files_with(PartyRun(hospital.folder).outgoing(), "rows")) == [ROWS]
+    first = PartyRun(hospital.folder).outgoing()[ROWS]
+    rows = PartyRun(hospital.folder).advance({})
+    assert calls["all", "encrypt_rows"] == 2
+    assert rows[ROWS] == first
+    # The answer waits for all pieces, which may come one by one.
+    assert ANSWERS not in insurer.advance({f"{ROWS}-2": rows[f"{ROWS}-2"]})
+    assert ANSWERS in insurer.advance({ROWS: rows[ROWS]})
+    again = run.again().play()
+    assert (again.server.folder / "result").is_dir()
+
+
+def files_with(files, word):
+    return {name: data for name, data in files.items() if name.startswith(word)}
 
 
 def test_a_party_without_varying_columns_exchanges_nothing(tmp_path, monkeypatch):

@@ -204,7 +204,7 @@ def encrypted_counts(rows: int) -> Work:
     encrypted = encrypt_rows(private, codes, layout)
 
     def estimate() -> Any:
-        sums = sum_rows(encrypted, codes, sizes, noise, layout)
+        sums = sum_rows([encrypted], codes, sizes, lambda: noise, layout)
         return open_sums(private, sums, sizes, layout)
 
     counters = float(rows) * layout.counters

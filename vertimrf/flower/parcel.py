@@ -23,8 +23,8 @@ KIND = "vertimrf.file"
 FAILED, CARRIED = "failed", "carried"
 # Files are called by words and numbers, and steps by words.
 NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")
-# Largest number of files in a message. A run of eight parties with encrypted counts has 18.
-MAX_FILES = 20
+# Largest number of files in a message. Eight parties that count 2^24 rows under encryption have as many pieces of rows.
+MAX_FILES = 1 << 12
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -174,27 +174,30 @@ class Party:
             pieces, id, schema.encoding(self._name), read, keys=keys, impossible=ruled
         )
 
-    def rows(self, table: Table | Records) -> bytes:
-        """Step 1 of encrypted counts: this party's rows, encrypted, for all later parties.
+    def rows(self, table: Table | Records, piece: int = 0) -> bytes:
+        """Step 1 of encrypted counts: a piece of this party's rows, encrypted, for all later parties.
 
         Args:
             table: the party's records, as for :meth:`release`.
+            piece: number of the piece, from 0 on (:meth:`.CrossPartyRelease.files`).
 
         Raises:
             TableError: the table's attributes are not those of this party.
         """
         steps = self._steps(self._checked(table))
         with self._clock("LocEnc"), threads(self._options.num_threads):
-            return steps.rows()
+            return steps.rows(piece)
 
-    def answers(self, table: Table | Records, rows: Mapping[str, bytes]) -> dict[str, bytes]:
+    def answers(
+        self, table: Table | Records, rows: Mapping[str, Iterable[bytes]]
+    ) -> dict[str, bytes]:
         """Step 2 of encrypted counts: sums of the rows of earlier parties, with noise.
 
         Two answers to one party's rows would let it average the noise away. Send only one.
 
         Args:
             table: the party's records, as for :meth:`release`.
-            rows: by name, the results of :meth:`rows` of earlier parties.
+            rows: by name, the results of :meth:`rows` of earlier parties, piece by piece.
 
         Returns:
             By name, the answer for that party alone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -135,6 +136,11 @@ def forecast(plan: Plan) -> WholeForecast | None:
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
     rows = d + len(plan.schema.fine)
     most = max([memory + records * (2 * rows + RECORD_BYTES), *(party.memory for party in parties)])
+    # All pieces of a party's rows for another, while that one answers them.
+    sent: Counter[tuple[int, int]] = Counter()
+    for _, sender, receiver, _, size in [] if sketch is None else sketch.files(groups):
+        sent[sender, receiver] += size
+    most += max(sent.values(), default=0)
     return WholeForecast(
         tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells
     )

@@ -273,8 +273,8 @@ class CrossPartyRelease(ABC):
         """Standard deviation of the noise of these counts."""
         raise NotImplementedError
 
-    def files(self, parties: Groups) -> list[tuple[str, int, int, int]]:
-        """Files between parties: kind, positions of sender and receiver, bytes at most.
+    def files(self, parties: Groups) -> list[tuple[str, int, int, int, int]]:
+        """Files between parties: kind, positions of sender and receiver, piece, bytes at most.
 
         Args:
             parties: by party, its groups by the plan's numbers.

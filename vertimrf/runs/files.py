@@ -146,6 +146,7 @@ class Between:
         name: its name, by which no other file of the run goes.
         sender: name of the party that sends it.
         receiver: name of the party that can open it.
+        piece: which piece of the sender's rows it is, from 0 on; 0 for answers.
         max_bytes: largest size, bytes. It follows from the plan.
     """
 
@@ -153,6 +154,7 @@ class Between:
     name: str
     sender: str
     receiver: str
+    piece: int
     max_bytes: int
 
     def check(self, plan: Plan, data: bytes) -> None:
@@ -185,7 +187,7 @@ class Between:
 
 def between(plan: Plan | None) -> list[Between]:
     """The files between parties. A file is called after its sender and receiver by their places in
-    the plan.
+    the plan, and from the second piece on after its piece.
     """
     if plan is None or plan.sketch is None:
         return []
@@ -193,10 +195,11 @@ def between(plan: Plan | None) -> list[Between]:
     return [
         Between(
             kind,
-            f"{kind}-{sender + 1}-{receiver + 1}",
+            f"{kind}-{sender + 1}-{receiver + 1}" + f"-{piece + 1}" * bool(piece),
             names[sender],
             names[receiver],
+            piece,
             sealed.most_bytes(size + BETWEEN_HEADER),
         )
-        for kind, sender, receiver, size in plan.sketch.files(plan.groups_by_party)
+        for kind, sender, receiver, piece, size in plan.sketch.files(plan.groups_by_party)
     ]

@@ -384,17 +384,14 @@ class PartyRun(Run):
 
         plan = self._agreed
         contents = file.open(plan, self._folder.key, data)
-        opened(plan, plan.party_names.index(file.sender), self._index, contents)
+        opened(plan, plan.party_names.index(file.sender), self._index, contents, file.piece)
 
-    def _contents(self, kind: str, *senders: str) -> dict[str, bytes]:
-        """By party, what it sent to this one: some parties, or all."""
+    def _contents(self, kind: str, sender: str) -> Iterator[bytes]:
+        """What a party sent to this one, file by file."""
         plan, key = self._agreed, self._folder.key
-        return {
-            file.sender: file.open(plan, key, self._received(self.name, file.name) or b"")
-            for file in between(plan)
-            if (file.kind, file.receiver) == (kind, self.name)
-            and file.sender in (senders or plan.party_names)
-        }
+        for file in between(plan):
+            if (file.kind, file.sender, file.receiver) == (kind, sender, self.name):
+                yield file.open(plan, key, self._received(self.name, file.name) or b"")
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
@@ -420,15 +417,16 @@ class PartyRun(Run):
             def contents() -> bytes:
                 self._options.progress.step(f"{file.kind} for {file.receiver}")
                 if file.kind == ROWS:
-                    return role.rows(records)
+                    return role.rows(records, file.piece)
                 with self._using(ROWS):
-                    rows = self._contents(ROWS, file.receiver)
+                    rows = {file.receiver: self._contents(ROWS, file.receiver)}
                     return role.answers(records, rows)[file.receiver]
 
             def sealed(to: Between) -> bytes:
                 return to.seal(plan, key, contents())
 
-            rows = [one for one in between(plan) if (one.kind, one.sender) == (ROWS, self.name)]
+            same = (ROWS, self.name, file.piece)
+            rows = [one for one in between(plan) if (one.kind, one.sender, one.piece) == same]
             for one in rows if file.kind == ROWS else [file]:
                 if short := check_space(self._releases.folder, one.max_bytes):
                     raise PlanError(short)
@@ -506,7 +504,10 @@ class PartyRun(Run):
             if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
                 raise PlanError(short)
             with self._using(ANSWERS):
-                role.release(records, self._contents(ANSWERS))
+                names = self._agreed.party_names
+                role.release(
+                    records, {n: data for n in names for data in self._contents(ANSWERS, n)}
+                )
 
     @contextmanager
     def _using(self, kind: str) -> Iterator[None]:

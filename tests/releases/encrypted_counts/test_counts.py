@@ -12,7 +12,7 @@ from scipy import stats
 from vertimrf.errors import MessageError
 from vertimrf.kernels import jit
 from vertimrf.progress import Silent
-from vertimrf.releases.encrypted_counts import lattice
+from vertimrf.releases.encrypted_counts import lattice, packing
 from vertimrf.releases.encrypted_counts.counts import (
     Answers,
     check_answers,
@@ -53,9 +53,12 @@ def check(layout, others, theirs=(), noise=None, seed=0):
     )
     if noise is None:
         noise = rng.integers(-layout.reach, layout.reach + 1, (sum(sums), layout.counters))
-    encrypted = encrypt_rows(KEY, packer, layout)
-    check_rows(encrypted, layout, "It")
-    answers = sum_rows(encrypted, selector, others, noise, layout, contrasts=theirs)
+    encrypted = [
+        encrypt_rows(KEY, packer, layout, piece=piece) for piece in range(len(layout.pieces))
+    ]
+    for piece, one in enumerate(encrypted):
+        check_rows(one, layout, "It", piece)
+    answers = sum_rows(encrypted, selector, others, lambda: noise, layout, contrasts=theirs)
     check_answers(answers, sum(sums), layout, "It")
     exact = one_hot(selector, others, theirs).T @ one_hot(packer, layout.sizes, layout.contrasts)
     split = [
@@ -90,9 +93,13 @@ def test_tables_are_exact_but_for_the_noise(data):
 
 @pytest.mark.parametrize("rows", [N - 1, N, N + 1, 3 * N + 5])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_rows_of_several_blocks(rows, threads):
+def test_rows_of_several_blocks(rows, threads, monkeypatch):
+    """In pieces of two blocks, of which the first one has block 0."""
+    layout = Layout((20, 2), rows, 2.0, (1,), True, 6)
+    monkeypatch.setattr(packing, "PIECE_BYTES", 2 * layout.block_bytes)
     with jit.threads(threads):
-        check(Layout((20, 2), rows, 2.0, (1,), True, 6), (2, 5), (0,))
+        assert len(layout.pieces) == 1 + layout.blocks // 2
+        check(layout, (2, 5), (0,))
 
 
 @pytest.mark.parametrize("sign", [0, 1])
@@ -101,7 +108,7 @@ def test_every_row_on_one_side_fits(sign):
     codes = np.full((1, 40), sign, np.int32)
     noise = np.full((1, 1), (1 - 2 * sign) * layout.reach)
     answers = sum_rows(
-        encrypt_rows(KEY, codes, layout), codes, (2,), -noise, layout, contrasts=(0,)
+        [encrypt_rows(KEY, codes, layout)], codes, (2,), lambda: -noise, layout, contrasts=(0,)
     )
     assert open_sums(KEY, answers, (1,), layout)[0].item() == 40 - noise.item()
 
@@ -164,7 +171,7 @@ def test_errors_of_rows_are_centred_binomial_and_independent():
 def selected(rows, codes, layout, sums):
     """A selector's answers without noise, and what is in their vectors beside the selected rows' [shape=(sums, primes, N)]."""
     noise = np.zeros((sums, layout.counters), np.int64)
-    answers = sum_rows(rows, codes, (sums,), noise, layout)
+    answers = sum_rows([rows], codes, (sums,), lambda: noise, layout)
     weights = (codes[0] == np.arange(sums)[:, None]).astype(np.int8)
     total = np.zeros_like(answers.vectors)
     for block in range(1, len(rows.blocks)):
@@ -234,7 +241,7 @@ def test_what_an_answer_has_beside_its_plaintext_is_uniform_over_the_whole_flood
     rows = encrypt_rows(KEY, np.zeros((1, 300), np.int32), layout)
     noise = np.zeros((400, 60), np.int64)
     codes = np.random.default_rng(0).integers(-1, values, (1, 300)).astype(np.int32)
-    numbers = below_scale(layout, sum_rows(rows, codes, (400,), noise, layout))
+    numbers = below_scale(layout, sum_rows([rows], codes, (400,), lambda: noise, layout))
     assert layout.slots > 5
     assert len(set(numbers)) == len(numbers) == 400 * layout.slots
     flooding = [number - layout.largest_error for number in numbers]
@@ -256,7 +263,7 @@ def test_progress_is_told_in_rows_and_sums():
     assert told.steps == added
     noise, told = np.zeros((70, 2), np.int64), Told()
     codes = np.zeros((1, layout.capacity), np.int32)
-    answers = sum_rows(rows, codes, (70,), noise, layout, told)
+    answers = sum_rows([rows], codes, (70,), lambda: noise, layout, told)
     assert told.steps == added
     told = Told()
     open_sums(KEY, answers, (70,), layout, told)
@@ -274,13 +281,13 @@ def rows():
 
 
 def test_answers_under_another_key_are_refused(rows):
-    answers = sum_rows(rows, CODES, (4,), NOISE, LAYOUT)
+    answers = sum_rows([rows], CODES, (4,), lambda: NOISE, LAYOUT)
     with pytest.raises(MessageError, match="under another key or for another plan"):
         open_sums(PrivateKey.new(), answers, (4,), LAYOUT)
 
 
 def test_shapes_of_others_files_are_those_of_the_plan(rows):
-    answers = sum_rows(rows, CODES, (4,), NOISE, LAYOUT)
+    answers = sum_rows([rows], CODES, (4,), lambda: NOISE, LAYOUT)
     for wrong in (
         replace(rows, blocks=rows.blocks[1:]),
         replace(rows, blocks=np.repeat(rows.blocks, 2, axis=1)),
@@ -305,12 +312,12 @@ def test_shapes_of_others_files_are_those_of_the_plan(rows):
 @pytest.mark.parametrize("codes", [[[4] * 6], [[-2] * 6], [[0] * 5], [[0] * 6] * 2])
 def test_a_selectors_codes_fit_its_groups(rows, codes):
     with pytest.raises(ValueError, match="A selector has a value"):
-        sum_rows(rows, np.array(codes, np.int32), (4,), NOISE, LAYOUT)
+        sum_rows([rows], np.array(codes, np.int32), (4,), lambda: NOISE, LAYOUT)
 
 
 def test_codes_and_noise_fit_the_layout(rows):
     with pytest.raises(ValueError, match="A packer has a value"):
         encrypt_rows(KEY, np.zeros((2, 5), np.int32), LAYOUT)
-    for wrong in (NOISE[1:], NOISE[:, 1:]):
+    for wrong in (lambda: NOISE[1:], lambda: NOISE[:, 1:]):
         with pytest.raises(ValueError, match="oise has a"):
-            sum_rows(rows, CODES, (4,), wrong, LAYOUT)
+            sum_rows([rows], CODES, (4,), wrong, LAYOUT)

@@ -21,6 +21,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
+from vertimrf.releases.encrypted_counts import packing
 from vertimrf.releases.encrypted_counts.encoding import Steps, noisy_count, opened
 from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from vertimrf.releases.encrypted_counts.lattice import as_bytes, residues, weighed
@@ -110,7 +111,7 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks():
         steps_of(plan, 2, tables[2]),
     ]
     rows = parties[0].rows()
-    answers = {j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}
+    answers = {j: parties[j].answer(0, [rows], noiseless) for j in (1, 2)}
     opened = parties[0].tables(answers, noiseless)
     owners, pairs = plan.group_parties, plan.counted_pairs(0)
     assert {owners[g] for g, _ in pairs} == {1, 2}
@@ -121,6 +122,27 @@ def test_without_noise_the_tables_are_the_exact_counts_of_rows_without_blanks():
         first = plan.groups_of(owners[g])[0]
         theirs, mine = in_order[owners[g]][g - first][taken], in_order[0][own][taken]
         assert (table == exact_table(mine, theirs, table.shape)).all()
+
+
+def test_rows_in_pieces_give_the_same_tables_and_all_must_be_there(monkeypatch):
+    monkeypatch.setattr(packing, "PIECE_BYTES", 1)
+    plan, tables = plan_of(), tables_of("usual")
+    one, two, three = (steps_of(plan, i, tables[i]) for i in range(3))
+    pieces = [one.rows(piece) for piece in range(2)]
+    answers = {j: step.answer(0, iter(pieces), noiseless) for j, step in ((1, two), (2, three))}
+    with without_encryption():
+        plain = [one.rows(piece) for piece in range(2)]
+        wanted = {j: step.answer(0, plain, noiseless) for j, step in ((1, two), (2, three))}
+        wanted = one.tables(wanted, noiseless)
+    assert (flat(one.tables(answers, noiseless)) == flat(wanted)).all()
+    for wrong, sentence in (
+        (pieces[:1], "has 2 pieces of the rows of 'one'"),
+        ([*pieces, pieces[1]], "has 2 pieces of the rows of 'one'"),
+        (pieces[::-1], "is another piece than 1"),
+        ([pieces[0], pieces[0]], "is another piece than 2"),
+    ):
+        with pytest.raises(MessageError, match=sentence):
+            two.answer(0, wrong, noiseless)
 
 
 @pytest.mark.parametrize("how", TABLES)
@@ -136,10 +158,12 @@ def test_both_parties_noise_is_in_the_tables(how):
     with without_encryption():
         rows = parties[0].rows()
         exact = flat(
-            parties[0].tables({j: parties[j].answer(0, rows, noiseless) for j in (1, 2)}, noiseless)
+            parties[0].tables(
+                {j: parties[j].answer(0, [rows], noiseless) for j in (1, 2)}, noiseless
+            )
         )
         for _ in range(150):
-            answers = {j: parties[j].answer(0, rows, lambda _: SystemNoise()) for j in (1, 2)}
+            answers = {j: parties[j].answer(0, [rows], lambda _: SystemNoise()) for j in (1, 2)}
             opened.append(flat(parties[0].tables(answers, noiseless)))
             published.append(flat(parties[0].tables(answers, lambda _: SystemNoise())))
     selectors, both = (np.concatenate(seen) - np.tile(exact, 150) for seen in (opened, published))
@@ -167,11 +191,11 @@ def test_a_simulator_writes_what_each_party_receives():
     for how in TABLES:
         one, two, _ = (steps_of(plan, i, table) for i, table in enumerate(tables_of(how)))
         rows = one.rows()
-        seen.add((outside(rows), outside(two.answer(0, rows, lambda _: SystemNoise()))))
+        seen.add((outside(rows), outside(two.answer(0, [rows], lambda _: SystemNoise()))))
     layout = one._layout(0)
     blank = replace(one, values=np.full_like(one.values, -1), private=CountingKey.new())
     rows = blank.rows()
-    two.answer(0, rows, noiseless)
+    two.answer(0, [rows], noiseless)
     noisy = [rng.integers(0, RECORDS, (sum(two._counters(j)), layout.counters)) for j in (1, 2)]
     files = {}
     for j, counters in enumerate(noisy, 1):
@@ -187,7 +211,7 @@ def test_a_simulator_writes_what_each_party_receives():
             for plain, more in zip(plaintexts, moved, strict=True)
         ]
         drawn = (masks + residues(hidden).reshape(masks.shape)) % np.array(PRIMES)
-        header = {"plan": plan.digest().hex(), "party": j, "receiver": 0, "people": one.people}
+        header = one._header(0) | {"party": j}
         arrays = {"vectors": as_bytes(vectors), "sums": as_bytes(drawn.astype(np.uint32))}
         files[j] = container.pack("encrypted answers", header, arrays)
     assert seen == {(outside(rows), outside(files[1]))}
@@ -235,8 +259,8 @@ def test_noise_depends_on_the_rows_and_on_the_table():
     with without_encryption():
         for blanks in (0, 1):
             rows = steps_of(plan, 0, tables[0], blanks).rows()
-            steps_of(plan, 1, tables[1]).answer(0, rows, watched)
-            steps_of(plan, 1, tables[1], blanks=2).answer(0, rows, watched)
+            steps_of(plan, 1, tables[1]).answer(0, [rows], watched)
+            steps_of(plan, 1, tables[1], blanks=2).answer(0, [rows], watched)
     assert len(set(seen)) == 4
 
 
@@ -256,7 +280,7 @@ def test_files_of_others_are_refused():
     two = steps_of(plan, 1, tables[1])
     with without_encryption():
         rows = steps_of(plan, 0, tables[0]).rows()
-        answer = two.answer(0, rows, noiseless)
+        answer = two.answer(0, [rows], noiseless)
         for data, sentence in (
             (steps_of(replace(plan, nonce="other"), 0, tables[0]).rows(), "for another plan"),
             (steps_of(plan, 2, tables[2]).rows(), "another party's"),
@@ -264,23 +288,23 @@ def test_files_of_others_are_refused():
             (rows[:-1], "truncated or altered"),
         ):
             with pytest.raises(MessageError, match=sentence):
-                two.answer(0, data, noiseless)
+                two.answer(0, [data], noiseless)
         with pytest.raises(MessageError, match="another party's, or for another"):
             steps_of(plan, 0, tables[0]).tables({1: answer, 2: answer}, noiseless)
         # What the third party has answered to the second one's rows, which the second one passes on.
-        passed = steps_of(plan, 2, tables[2]).answer(1, two.rows(), noiseless)
+        passed = steps_of(plan, 2, tables[2]).answer(1, [two.rows()], noiseless)
         with pytest.raises(MessageError, match="another party's, or for another"):
             steps_of(plan, 0, tables[0]).tables({1: answer, 2: passed}, noiseless)
         fewer = records_of(tables[1], slice(1, None))
         with pytest.raises(
             MessageError, match=r"do not hold the same ids.*plan with count sketches"
         ):
-            steps_of(plan, 1, fewer).answer(0, rows, noiseless)
+            steps_of(plan, 1, fewer).answer(0, [rows], noiseless)
     header, arrays = container.unpack(rows, "encrypted rows", "rows")
     for name in ("rows", "seed"):
         others = {other: array for other, array in arrays.items() if other != name}
         with pytest.raises(MessageError, match=f"lacks its {name}"):
-            two.answer(0, container.pack("encrypted rows", header, others), noiseless)
+            two.answer(0, [container.pack("encrypted rows", header, others)], noiseless)
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +313,7 @@ def sent():
     plan, tables = plan_of(), tables_of("usual")
     parties = [steps_of(plan, i, tables[i]) for i in range(2)]
     rows = parties[0].rows()
-    return plan, parties, rows, parties[1].answer(0, rows, noiseless)
+    return plan, parties, rows, parties[1].answer(0, [rows], noiseless)
 
 
 def with_a_zero(numbers):
@@ -324,7 +348,7 @@ def test_wrong_ciphertexts_are_refused_when_the_file_is_opened(
         works = (
             partial(one.tables, {1: wrong, 2: wrong}, noiseless)
             if sender
-            else partial(two.answer, 0, wrong, noiseless)
+            else partial(two.answer, 0, [wrong], noiseless)
         )
         for opens in (partial(takes, wrong), works):
             with pytest.raises(MessageError, match=f"The file of {kind}.*{sentence}"):
@@ -336,16 +360,16 @@ def test_the_same_counts_in_other_ciphertexts_get_no_other_noise(
 ):
     """A second release of one table is the first, also if both parties have lost their records."""
     plan, (one, two), rows, _ = sent
-    three = steps_of(plan, 2, tables_of("usual")[2]).answer(0, rows, noiseless)
+    three = steps_of(plan, 2, tables_of("usual")[2]).answer(0, [rows], noiseless)
     seen = []
 
     def watched(exact):
         seen.append(exact)
         return noiseless(exact)
 
-    answers = [two.answer(0, rows, noiseless) for _ in range(2)]
+    answers = [two.answer(0, [rows], noiseless) for _ in range(2)]
     assert answers[0] != answers[1]
-    answers.append(two.answer(0, rows, lambda _: SystemNoise()))
+    answers.append(two.answer(0, [rows], lambda _: SystemNoise()))
     for answer in answers:
         one.tables({1: answer, 2: three}, watched)
     assert seen[0] == seen[2] != seen[4]
@@ -420,7 +444,7 @@ def _estimates(plan, tables):
     parties = [party_of(plan, name, FixedNoise(n)) for n, name in enumerate(names)]
     messages = []
     for n, name in enumerate(names):
-        rows = {name: parties[n].rows(tables[n])} if n < 2 else {}
+        rows = {name: [parties[n].rows(tables[n])]} if n < 2 else {}
         answers = {names[j]: parties[j].answers(tables[j], rows)[name] for j in range(n + 1, 3)}
         messages.append(parties[n].run(tables[n], answers))
     return Server(plan).read(messages)
@@ -440,7 +464,7 @@ def test_a_message_is_read_back_and_held_to_its_plan():
     with without_encryption():
         rows = steps_of(plan, 0, tables[0]).rows()
         answers = {
-            name: party_of(plan, name).answers(tables[n], {"one": rows})["one"]
+            name: party_of(plan, name).answers(tables[n], {"one": [rows]})["one"]
             for n, name in ((1, "two"), (2, "three"))
         }
         message = party_of(plan, "one").run(tables[0], answers)

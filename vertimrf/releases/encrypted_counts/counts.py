@@ -12,7 +12,7 @@ of the keyed digests of their ids (:mod:`vertimrf.releases.encrypted_counts.posi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +31,12 @@ OPENED = 64
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A packer's encrypted rows.
+    """A piece of a packer's encrypted rows.
 
     Attributes:
         seed: its public seed.
-        blocks: block 0, and those of rows [shape=(blocks + 1, slots, primes, N), uint32].
+        blocks: some blocks, as :attr:`.Layout.pieces` has them [shape=(blocks, slots, primes, N),
+            uint32].
     """
 
     seed: bytes
@@ -60,40 +61,43 @@ def encrypt_rows(
     codes: Int32s,
     layout: Layout,
     progress: Progress = SILENT,
+    piece: int = 0,
 ) -> Rows:
-    """Encrypt a packer's rows under its own key: step 1.
+    """Encrypt a piece of a packer's rows under its own key: step 1.
 
     Args:
         private: the packer's private key.
         codes: values of its groups, -1 for a blank [shape=(groups, capacity), int32].
         layout: the layout of its counters.
         progress: receives the number of encrypted rows.
+        piece: number of the piece.
 
     Returns:
         The encrypted rows, under a fresh seed.
     """
     if codes.shape[1] != layout.capacity:
         raise ValueError("A packer has a value, or -1, for each of its groups and every row.")
-    places, (slots, marks) = layout.places(codes), layout.marks()
+    slots, marks = layout.marks()
     added, moduli = lattice.residues(marks).astype(np.uint32), lattice.ring().moduli
     secrets = lattice.transformed(private.secrets(layout.slots))
     seed, random = lattice.new_seed(), Randomness()
-    out = np.empty((layout.blocks + 1, layout.slots, len(PRIMES), N), np.uint32)
-    for block, words in enumerate(out):
+    blocks = layout.pieces[piece]
+    out = np.empty((len(blocks), layout.slots, len(PRIMES), N), np.uint32)
+    for block, words in zip(blocks, out, strict=True):
         errors = random.errors(layout.slots, N)
         words[:] = lattice.with_errors(secrets, errors, lattice.public_polynomial(seed, block))
         if block:
-            here = np.ascontiguousarray(places[:, (block - 1) * N : block * N])
-            add_marks(here, slots, added, moduli, words)
+            places = layout.places(codes[:, (block - 1) * N : block * N])
+            add_marks(places, slots, added, moduli, words)
             progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
     return Rows(seed, out)
 
 
 def sum_rows(
-    rows: Rows,
+    rows: Iterable[Rows],
     codes: Int32s,
     sizes: Sequence[int],
-    noise: Integers,
+    noise: Callable[[], Integers],
     layout: Layout,
     progress: Progress = SILENT,
     contrasts: Sequence[int] = (),
@@ -103,11 +107,12 @@ def sum_rows(
     Every row takes part in every product, whatever its values and blanks.
 
     Args:
-        rows: the packer's rows, checked.
+        rows: all pieces of the packer's rows, in order, checked. One at a time is in memory.
         codes: values of the selector's groups, -1 for a blank [shape=(groups, capacity), int32].
         sizes: number of values of each of the selector's groups.
-        noise: noise of every counter. Its key must depend on ``rows``: answers to two sets of rows
-            with the same noise would show their difference [shape=(sums, counters), int64].
+        noise: gives the noise of every counter, once all rows are added. Its key must depend on
+            ``rows``: answers to two sets of rows with the same noise would show their difference
+            [shape=(sums, counters), int64].
         layout: the layout of the packer's counters.
         progress: receives the number of added rows.
         contrasts: groups of two values with one sum: rows of the first minus rows of the second.
@@ -126,32 +131,32 @@ def sum_rows(
     ):
         raise ValueError("A selector has a value, or -1, for each of its groups and every row.")
     counted = counters_of(sizes, contrasts)
-    if len(noise) != sum(counted):
+    random, moduli = Randomness(), np.array(PRIMES)
+    vectors = np.zeros((sum(counted), len(PRIMES), N), np.uint32)
+    sums = np.zeros((sum(counted), layout.slots, len(PRIMES)), np.int64)
+    for blocks, piece in zip(layout.pieces, rows, strict=True):
+        for block, words in zip(blocks, piece.blocks, strict=True):
+            if block:
+                weights = _weights(codes[:, (block - 1) * N : block * N], counted)
+            else:
+                # Block 0 with random weights is an encryption of zero.
+                weights = random.thirds(sum(counted), N)
+            lattice.added(vectors, weights, lattice.public_polynomial(piece.seed, block))
+            sums = (sums + lattice.weighed(weights, words)) % moduli
+            if block:
+                progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
+    drawn = noise()
+    if len(drawn) != sum(counted):
         raise ValueError("A selector's noise has a row for each of its sums.")
-    plaintexts, random = layout.pack(noise), Randomness()
-    vectors = np.zeros((len(noise), len(PRIMES), N), np.uint32)
-    sums = np.zeros((len(noise), layout.slots, len(PRIMES)), np.int64)
-    for block, words in enumerate(rows.blocks):
-        if block:
-            weights = _weights(codes[:, (block - 1) * N : block * N], counted)
-        else:
-            # Block 0 with random weights is an encryption of zero.
-            weights = random.thirds(len(noise), N)
-        lattice.added(vectors, weights, lattice.public_polynomial(rows.seed, block))
-        sums = (sums + lattice.weighed(weights, words)) % np.array(PRIMES)
-        if block:
-            progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
+    plaintexts = [plaintext for row in layout.pack(drawn) for plaintext in row]
     flooding = random.integers(sums.shape[0] * sums.shape[1], layout.flooding_bits)
     hidden = [
         layout.scale * plaintext + layout.largest_error + flood
-        for plaintext, flood in zip(
-            (one for row in plaintexts for one in row), flooding, strict=True
-        )
+        for plaintext, flood in zip(plaintexts, flooding, strict=True)
     ]
-    sums = (sums + lattice.residues(hidden).reshape(sums.shape)) % np.array(PRIMES)
-    return Answers(
-        lattice.with_errors(vectors, random.errors(len(noise), N)), sums.astype(np.uint32)
-    )
+    sums = (sums + lattice.residues(hidden).reshape(sums.shape)) % moduli
+    errors = random.errors(sum(counted), N)
+    return Answers(lattice.with_errors(vectors, errors), sums.astype(np.uint32))
 
 
 def _weights(codes: Int32s, counted: Sequence[int]) -> Small:
@@ -213,18 +218,20 @@ def open_sums(
     return layout.tables(np.array(counters, np.int64), rows)
 
 
-def check_rows(rows: Rows, layout: Layout, where: str) -> None:
-    """Check another party's rows, before anything is computed of them.
+def check_rows(rows: Rows, layout: Layout, where: str, piece: int = 0) -> None:
+    """Check a piece of another party's rows, before anything is computed of them.
 
     Args:
         rows: the rows.
         layout: the layout of its counters.
         where: what they are, for errors.
+        piece: number of the piece.
 
     Raises:
         MessageError: they are too few, too many, or no ciphertexts.
     """
-    _check_shape(rows.blocks, (layout.blocks + 1, layout.slots, len(PRIMES), N), where)
+    blocks = len(layout.pieces[piece])
+    _check_shape(rows.blocks, (blocks, layout.slots, len(PRIMES), N), where)
     if len(rows.seed) != SEED:
         raise MessageError(f"{where} has no seed of {SEED} bytes: have it sent again.")
     for block in rows.blocks:

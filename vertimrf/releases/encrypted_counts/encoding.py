@@ -11,7 +11,8 @@ all ids, by which parties notice that they do not have the same people.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,37 +101,52 @@ class Steps:
         """Keyed digest of all ids, in hexadecimal digits."""
         return population_digest(self.derive("people of all parties"), self.digests).hex()
 
-    def rows(self) -> bytes:
-        """Step 1: the encrypted rows, for every later party."""
+    def rows(self, piece: int = 0) -> bytes:
+        """Step 1: a piece of the encrypted rows, for every later party."""
         layout = self._layout(self.party)
-        rows = encrypt_rows(self._private(), self.codes, layout, self.progress)
+        rows = encrypt_rows(self._private(), self.codes, layout, self.progress, piece)
         arrays = {"seed": np.frombuffer(rows.seed, np.uint8), "rows": as_bytes(rows.blocks)}
-        return container.pack(ROWS, self._header(None), arrays)
+        return container.pack(ROWS, self._header(None, piece), arrays)
 
-    def answer(self, party: int, rows: bytes, noise: Callable[[bytes], KeyedNoise]) -> bytes:
+    def answer(
+        self, party: int, rows: Iterable[bytes], noise: Callable[[bytes], KeyedNoise]
+    ) -> bytes:
         """Step 2: the sums of an earlier party's rows for each own value, with own noise.
 
         Args:
             party: position of the earlier party.
-            rows: its result of step 1.
+            rows: its results of step 1, all pieces in order; each is read once, when it is needed.
             noise: gives the noise for a digest of everything that the sums depend on.
 
         Returns:
             The answers, for that party alone.
 
         Raises:
-            MessageError: the rows are not of this plan and party, not of the same people, or
-                damaged.
+            MessageError: the rows are not of this plan and party, not of the same people, not all
+                there, or damaged.
         """
-        encrypted = self._opened(party, rows)
-        assert isinstance(encrypted, Rows)
         layout, mine = self._layout(party), self._layout(self.party)
-        exact = hashlib.sha256(hashlib.sha256(rows).digest() + self.codes.tobytes()).digest()
-        drawn = noise(exact).gaussian(
-            np.zeros((mine.counters, layout.counters), np.int64), self.sketch.sigma
-        )
+        exact = hashlib.sha256()
+
+        def pieces() -> Iterator[Rows]:
+            for piece, data in itertools.zip_longest(range(len(layout.pieces)), rows):
+                if piece is None or data is None:
+                    raise MessageError(
+                        f"The plan has {len(layout.pieces)} pieces of the rows of {self.plan.party_names[party]!r}: take all "
+                        "of them, and no other."
+                    )
+                exact.update(hashlib.sha256(data).digest())
+                encrypted = self._opened(party, data, piece)
+                assert isinstance(encrypted, Rows)
+                yield encrypted
+
+        def drawn() -> Integers:
+            exact.update(self.codes.tobytes())
+            none = np.zeros((mine.counters, layout.counters), np.int64)
+            return noise(exact.digest()).gaussian(none, self.sketch.sigma)
+
         answers = sum_rows(
-            encrypted,
+            pieces(),
             self.codes,
             mine.sizes,
             drawn,
@@ -188,12 +204,13 @@ class Steps:
             )
         return self.private
 
-    def _header(self, receiver: int | None) -> dict[str, object]:
+    def _header(self, receiver: int | None, piece: int = 0) -> dict[str, object]:
         """What a file says about itself; ``receiver`` is None for all later parties."""
         return {
             "plan": self.plan.digest().hex(),
             "party": self.party,
             "receiver": receiver,
+            "piece": piece,
             "people": self.people,
         }
 
@@ -204,9 +221,9 @@ class Steps:
     def _layout(self, party: int) -> Layout:
         return self.sketch.layout(self.plan.groups_of(party))
 
-    def _opened(self, party: int, data: bytes) -> Rows | Answers:
+    def _opened(self, party: int, data: bytes, piece: int = 0) -> Rows | Answers:
         """What another party's file has."""
-        people, content = opened(self.plan, party, self.party, data)
+        people, content = opened(self.plan, party, self.party, data, piece)
         if people != self.people:
             raise MessageError(
                 f"{self.plan.party_names[party]!r} and {self.plan.party_names[self.party]!r} do not hold the same ids, which "
@@ -228,7 +245,9 @@ def steps(sketch: EncryptedCounts, side: Side) -> Steps:
     )
 
 
-def opened(plan: Plan, sender: int, receiver: int, data: bytes) -> tuple[object, Rows | Answers]:
+def opened(
+    plan: Plan, sender: int, receiver: int, data: bytes, piece: int = 0
+) -> tuple[object, Rows | Answers]:
     """Read a file from another party, and check all but whether both have the same people.
 
     Args:
@@ -236,6 +255,7 @@ def opened(plan: Plan, sender: int, receiver: int, data: bytes) -> tuple[object,
         sender, receiver: positions of the parties. The earlier of two sends rows, and the later one
             answers.
         data: the file.
+        piece: number of the piece of rows.
 
     Returns:
         The sender's keyed digest of all ids, and what the file has.
@@ -252,6 +272,8 @@ def opened(plan: Plan, sender: int, receiver: int, data: bytes) -> tuple[object,
         raise MessageError(f"{where} was made for another plan; make it again with this plan.")
     if (header.get("party"), header.get("receiver")) != (sender, None if rows else receiver):
         raise MessageError(f"{where} is another party's, or for another party.")
+    if header.get("piece") != piece:
+        raise MessageError(f"{where} is another piece than {piece + 1}: have it sent again.")
     for name in names:
         array = arrays.get(name)
         if (
@@ -266,7 +288,7 @@ def opened(plan: Plan, sender: int, receiver: int, data: bytes) -> tuple[object,
     layout = sketch.layout(plan.groups_of(min(sender, receiver)))
     if rows:
         encrypted = Rows(arrays["seed"].tobytes(), as_residues(arrays["rows"]))
-        check_rows(encrypted, layout, where)
+        check_rows(encrypted, layout, where, piece)
         return header.get("people"), encrypted
     answers = Answers(*(as_residues(arrays[name]) for name in names))
     check_answers(answers, sum(map(sketch.rows, plan.groups_of(sender))), layout, where)

@@ -38,6 +38,8 @@ TAIL = 12
 # counts alone, and so those to seven packers within 2^-40.
 DISTANCE_BITS = 43
 WORD = 4
+# Most bytes of a piece of rows, which is one file; a piece has at least one block.
+PIECE_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,26 @@ class Layout:
         return -(-self.capacity // N)
 
     @property
+    def block_bytes(self) -> int:
+        """Bytes of one block of encrypted rows."""
+        return self.slots * len(PRIMES) * N * WORD
+
+    @property
     def row_bytes(self) -> int:
-        """Bytes of all encrypted rows, and of the public seed."""
-        return SEED + (self.blocks + 1) * self.slots * len(PRIMES) * N * WORD
+        """Bytes of all encrypted rows."""
+        return (self.blocks + 1) * self.block_bytes
+
+    @property
+    def pieces(self) -> list[range]:
+        """Numbers of the blocks in each piece of the rows. The first one begins with block 0."""
+        count = max(PIECE_BYTES // self.block_bytes, 1)
+        return [
+            range(at, min(at + count, self.blocks + 1)) for at in range(0, self.blocks + 1, count)
+        ]
+
+    def piece_bytes(self, piece: int) -> int:
+        """Bytes of a piece of encrypted rows, and of its public seed."""
+        return SEED + len(self.pieces[piece]) * self.block_bytes
 
     def answer_bytes(self, sums: int) -> int:
         """Bytes of the answers for so many sums of a selector."""

@@ -18,7 +18,7 @@ from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
-MAX_CAPACITY = 1 << 20
+MAX_CAPACITY = 1 << 24
 # The error of the record count, in its standard deviations, and the spread of the sample's size, in
 # square roots of the capacity, for which rows are kept free. The chance that the sample has more
 # records than there are rows is below 2^-57 (Chernoff).
@@ -66,7 +66,7 @@ class EncryptedCounts(CrossPartyRelease):
     kind = Kind.ENCRYPTED_COUNTS
     forecast = True
     exchanges = True
-    # Encrypted rows are packed, sealed and recorded.
+    # Files are packed, sealed and recorded.
     width = 5
     bits = 4
     floor = 0
@@ -160,7 +160,7 @@ class EncryptedCounts(CrossPartyRelease):
         """See :class:`CrossPartyRelease`; it is that of two parties."""
         return math.sqrt(2) * self.sigma
 
-    def files(self, parties: Groups) -> list[tuple[str, int, int, int]]:
+    def files(self, parties: Groups) -> list[tuple[str, int, int, int, int]]:
         """See :class:`CrossPartyRelease`; of every two parties, the earlier one sends rows, and the
         later one answers them.
         """
@@ -169,7 +169,9 @@ class EncryptedCounts(CrossPartyRelease):
             if parties[one] and parties[other]:
                 layout = self.layout(parties[one])
                 answers = layout.answer_bytes(sum(map(self.rows, parties[other])))
-                out += [(ROWS, one, other, layout.row_bytes), (ANSWERS, other, one, answers)]
+                pieces = [layout.piece_bytes(piece) for piece in range(len(layout.pieces))]
+                out += [(ROWS, one, other, piece, size) for piece, size in enumerate(pieces)]
+                out.append((ANSWERS, other, one, 0, answers))
         return out
 
     def packed_size(self, parties: Groups, party: int, rows: int) -> int:
@@ -178,8 +180,8 @@ class EncryptedCounts(CrossPartyRelease):
         return 8 * sum(self.rows(one) * self.rows(other) for one, other in pairs)
 
     def held(self, parties: Groups, party: int) -> float:
-        """See :class:`CrossPartyRelease`; the largest file of rows."""
-        return float(max(self.layout(some).row_bytes for some in parties if some))
+        """See :class:`CrossPartyRelease`; the largest file."""
+        return float(max(size for *_, size in self.files(parties)))
 
     def encoding_work(self, parties: Groups, party: int, records: int) -> float:
         """See :class:`CrossPartyRelease`; a party encrypts its rows, and adds and opens others'."""

@@ -2150,7 +2150,7 @@ NAMED = (
     Mutation(
         "raking moves cells of too few rows",
         "kernels/rows.py",
-        "kept = wanted[c] < least or sums[c] <= 0.0",
+        "kept = want[c] < least or sums[c] <= 0.0",
         "kept = sums[c] <= 0.0",
         "kernels/test_kernels_rows.py",
     ),

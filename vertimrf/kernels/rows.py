@@ -16,18 +16,18 @@ BLOCK = 1024
 
 @kernel(forceinline=True)
 def _find_cells(columns, table, terms, begin, end, cells):  # type: ignore[no-untyped-def]
-    """Write the cells of a table in which rows lie into ``cells`` [int64]."""
-    first, last, offset = table[0], table[1], table[2]
+    """Write the cells of a table in which rows lie, from its first one on, into ``cells`` [uint32]."""
+    first, last = table[0], table[1]
     count = end - begin
     for t in range(first, last):
-        column = columns[terms[t, 0]]
-        stride = terms[t, 1]
+        column = columns[terms[t, 0], begin:end]
+        stride = np.uint32(terms[t, 1])
         if t == first:
             for i in range(count):
-                cells[i] = offset + column[begin + i] * stride
+                cells[i] = column[i] * stride
         else:
             for i in range(count):
-                cells[i] += column[begin + i] * stride
+                cells[i] += column[i] * stride
 
 
 @kernel
@@ -36,25 +36,27 @@ def add_logs(columns, tables, terms, logs, begin, end, out):  # type: ignore[no-
 
     Args:
         columns: codes [shape=(c, n), uint16].
-        tables: first and last term, and first cell, of each table [shape=(k, 3), int64].
+        tables: first and last term, and first cell, of each table, which has fewer than 2^32 cells
+            [shape=(k, 3), int64].
         terms: column and stride [shape=(t, 2), int64]; the stride of a table's only column is 1.
         logs: logs of all cells [float64].
         begin, end: range of rows.
         out: log weights, updated [shape=(n,), float64].
     """
-    cells = np.empty(BLOCK, np.int64)
+    cells = np.empty(BLOCK, np.uint32)
     for start in range(begin, end, BLOCK):
         stop = min(start + BLOCK, end)
+        mine = out[start:stop]
         for k in range(tables.shape[0]):
+            part = logs[tables[k, 2] :]
             if tables[k, 1] - tables[k, 0] == 1:
-                column = columns[terms[tables[k, 0], 0]]
-                part = logs[tables[k, 2] :]
-                for i in range(start, stop):
-                    out[i] += part[np.uint64(column[i])]
+                column = columns[terms[tables[k, 0], 0], start:stop]
+                for i in range(mine.size):
+                    mine[i] += part[np.uint64(column[i])]
                 continue
             _find_cells(columns, tables[k], terms, start, stop, cells)
-            for i in range(stop - start):
-                out[start + i] += logs[cells[i]]
+            for i in range(mine.size):
+                mine[i] += part[np.uint64(cells[i])]
 
 
 @kernel
@@ -67,12 +69,12 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
         begin, end: range of tables.
         out: all cells, updated [float64].
     """
-    cells = np.empty(BLOCK, np.int64)
+    cells = np.empty(BLOCK, np.uint32)
     n = weights.size
     for k in range(begin, end):
+        part = out[tables[k, 2] :]
         if tables[k, 1] - tables[k, 0] == 1:
             column = columns[terms[tables[k, 0], 0]]
-            part = out[tables[k, 2] :]
             for i in range(n):
                 part[np.uint64(column[i])] += weights[i]
             continue
@@ -80,7 +82,7 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
             stop = min(start + BLOCK, n)
             _find_cells(columns, tables[k], terms, start, stop, cells)
             for i in range(stop - start):
-                out[cells[i]] += weights[start + i]
+                part[np.uint64(cells[i])] += weights[start + i]
 
 
 @kernel
@@ -96,19 +98,20 @@ def rake(columns, tables, terms, wanted, least, weights):  # type: ignore[no-unt
         weights: weights of the rows, updated [shape=(n,), float64].
     """
     n = weights.size
-    cells, sums = np.empty(n, np.int64), np.empty(wanted.size)
+    cells, all_sums = np.empty(n, np.uint32), np.empty(wanted.size)
     for k in range(tables.shape[0]):
         end = tables[k + 1, 2] if k + 1 < tables.shape[0] else wanted.size
-        for c in range(tables[k, 2], end):
+        want, sums = wanted[tables[k, 2] : end], all_sums[tables[k, 2] : end]
+        for c in range(want.size):
             sums[c] = 0.0
         _find_cells(columns, tables[k], terms, 0, n, cells)
         for i in range(n):
-            sums[cells[i]] += weights[i]
-        for c in range(tables[k, 2], end):
-            kept = wanted[c] < least or sums[c] <= 0.0
-            sums[c] = 1.0 if kept else min(max(wanted[c] / sums[c], 0.25), 4.0)
+            sums[np.uint64(cells[i])] += weights[i]
+        for c in range(want.size):
+            kept = want[c] < least or sums[c] <= 0.0
+            sums[c] = 1.0 if kept else min(max(want[c] / sums[c], 0.25), 4.0)
         for i in range(n):
-            weights[i] *= sums[cells[i]]
+            weights[i] *= sums[np.uint64(cells[i])]
 
 
 @kernel(forceinline=True)

@@ -79,22 +79,23 @@ class Pieces:
         columns = self.names if columns is None else columns
         most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
         pending: list[pa.RecordBatch] = []
-        room = most
+        rows = 0
         for batch in self.batches(columns, unreadable or self._refuse):
             arrays = [mended(column) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
-            if pending and not batch.schema.equals(pending[0].schema):
-                # Files of one table may have a column in several types.
+            # Files of one table may have a column in several types. Batches are not cut where that
+            # can be helped, because a piece of one keeps all of it in memory.
+            if pending and (
+                rows + batch.num_rows > most or not batch.schema.equals(pending[0].schema)
+            ):
                 yield pa.Table.from_batches(pending)
-                pending, room = [], most
-            start = 0
-            while start < batch.num_rows:
-                pending.append(batch.slice(start, room))
-                start += pending[-1].num_rows
-                room -= pending[-1].num_rows
-                if not room:
+                pending, rows = [], 0
+            for start in range(0, batch.num_rows, most):
+                pending.append(batch.slice(start, most))
+                rows += pending[-1].num_rows
+                if rows == most:
                     yield pa.Table.from_batches(pending)
-                    pending, room = [], most
+                    pending, rows = [], 0
         if pending:
             yield pa.Table.from_batches(pending)
 

@@ -55,6 +55,22 @@ def test_options_win(folder):
     assert "has no id column" in refused(f"check {folder}/t.csv {schema} --delimiter |")
 
 
+def test_options_win_that_say_what_is_so_by_default(folder, tmp_path):
+    """The part says cp1252 and two lines; the same table, for once in UTF-8, and without the lines."""
+    text = (folder / "t.csv").read_bytes().decode("cp1252")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "bare.csv").write_text(text.split("\n", 2)[2], encoding="utf-8")
+    schema = f"--schema {folder}/part.toml --id nr"
+    assert "lacks the column 'maß'" in refused(f"check {tmp_path}/t.csv {schema}")
+    good(f"check {tmp_path}/t.csv {schema} --encoding utf-8")
+    good(f"check {tmp_path}/bare.csv {schema} --encoding utf-8 --skip-rows 0")
+    good(f"run party {tmp_path}/run --name a --table {tmp_path}/t.csv {schema} --encoding utf-8")
+    assert PartyRun(tmp_path / "run").settings.encoding == "utf-8"
+    told = f"--id nr --encoding utf-8 --skip-rows 2 --out {tmp_path}/s.toml"
+    good(f"schema draft {folder}/t.csv {told}")
+    assert 'encoding = "utf-8"' in (tmp_path / "s.toml").read_text()
+
+
 def test_parties_keep_what_is_theirs_in_a_merged_schema(folder, tmp_path):
     rows = "\n".join(f"{i},{i % 2}" for i in range(1, 401))
     (tmp_path / "b.csv").write_text(f"{rows}\n")

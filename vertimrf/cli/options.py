@@ -22,6 +22,7 @@ from ..tables.read_options import ReadOptions
 # Settings of click for attributes of options whose default does not say their type.
 SETTINGS: dict[str, dict[str, Any]] = {
     "delimiter": {"show_default": "the header's"},
+    "encoding": {"show_default": "utf-8"},
     "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
     "csv_safe": {"is_flag": True},

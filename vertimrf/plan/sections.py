@@ -62,8 +62,8 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     id_format: tuple[str, ...] = ()
     delimiter: str = ""
-    encoding: str = "utf-8"
-    skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    encoding: str = ""
+    skip_rows: Annotated[int, msgspec.Meta(ge=0)] | None = None
     no_header: bool = False
 
 

@@ -47,7 +47,7 @@ def csv_names(path: Path, read: ReadOptions) -> list[str]:
     Raises:
         TableError: the file has no header.
     """
-    with contextlib.closing(_decoded(path, read.encoding)) as texts:
+    with contextlib.closing(_decoded(path, read.charset)) as texts:
         return _header(texts, path, read)[0]
 
 
@@ -65,7 +65,7 @@ def csv_batches(
         unreadable: told of rows that are left out.
     """
     delimiter = csv_delimiter(path, read)
-    with contextlib.closing(_decoded(path, read.encoding)) as texts:
+    with contextlib.closing(_decoded(path, read.charset)) as texts:
         names, rest = _header(texts, path, read)
         convert = pa.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
@@ -85,8 +85,8 @@ def csv_delimiter(path: Path, read: ReadOptions) -> str:
     """
     if read.delimiter:
         return read.delimiter
-    lines = csv_head(path).decode(read.encoding, "replace").splitlines()
-    return header_delimiter("".join(lines[read.skip_rows : read.skip_rows + 1]))
+    lines = csv_head(path).decode(read.charset, "replace").splitlines()
+    return header_delimiter("".join(lines[read.lines_before : read.lines_before + 1]))
 
 
 def csv_head(path: Path) -> bytes:
@@ -98,7 +98,7 @@ def csv_head(path: Path) -> bytes:
 
 def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list[str], bytes]:
     """The column names, which are in the first row, and the text that was read after them."""
-    head, skip, delimiter = b"", read.skip_rows, csv_delimiter(path, read)
+    head, skip, delimiter = b"", read.lines_before, csv_delimiter(path, read)
     for text in texts:
         head += text
         while skip and b"\n" in head:
@@ -117,7 +117,7 @@ def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list
         if len(head) > LONGEST_ROW:
             break
     if not head.strip():
-        more = f" behind --skip-rows {read.skip_rows}" * bool(read.skip_rows)
+        more = f" behind --skip-rows {read.lines_before}" * bool(read.lines_before)
         raise TableError(f"{path} is empty{more}; a table needs a header and records.")
     raise TableError(f"{path} has no header: its first row has {ENDLESS}.")
 

@@ -226,7 +226,7 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
         return read
     with reading(path):
         encoding = encoding_of(csv_head(path))
-        if read.encoding == DEFAULT.encoding and encoding != read.encoding:
+        if not read.encoding and encoding != read.charset:
             LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
             read = replace(read, encoding=encoding)
         if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":

@@ -41,9 +41,9 @@ class ReadOptions:
         id_format: how to normalise ids that parties write differently (:data:`FORMATS`).
         delimiter: separator between cells of a CSV file, one ASCII character. By default it is the
             one of comma, semicolon, tab and bar that the header has most often.
-        encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as
-            ``\\xNN``.
-        skip_rows: number of lines before the header of a CSV file.
+        encoding: Python name of the text encoding of a CSV file, by default UTF-8. Invalid bytes
+            are read as ``\\xNN``.
+        skip_rows: number of lines before the header of a CSV file, by default 0.
         no_header: whether the first row of a CSV file is a record; its columns are then called
             column1, column2, ...
         query: SELECT statement of a table that is a database (:mod:`vertimrf.tables.databases`).
@@ -61,9 +61,11 @@ class ReadOptions:
         metadata={"help": "Separator between cells of CSV files; \\t for tabs."},
     )
     encoding: str = field(
-        default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."}
+        default="", metadata={"help": "Text encoding of CSV files, such as latin-1."}
     )
-    skip_rows: int = field(default=0, metadata={"help": "Lines before the header of CSV files."})
+    skip_rows: int | None = field(
+        default=None, metadata={"help": "Lines before the header of CSV files."}
+    )
     no_header: bool = field(
         default=False,
         metadata={"help": "CSV files have no header; columns are column1, column2, ..."},
@@ -76,7 +78,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         check_types(self, TableError)
         object.__setattr__(self, "id_format", check_formats(self.id_format))
-        if self.skip_rows < 0:
+        if self.lines_before < 0:
             raise TableError(f"The lines before a header are 0 or more, not {self.skip_rows}.")
         if (
             len(self.delimiter) > 1
@@ -88,14 +90,24 @@ class ReadOptions:
             )
         try:
             # TextIOWrapper refuses codecs from text to text or from bytes to bytes.
-            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
-            known = codecs.lookup(self.encoding).name.replace("-", "_") not in NO_FILES
+            io.TextIOWrapper(io.BytesIO(), encoding=self.charset)
+            known = codecs.lookup(self.charset).name.replace("-", "_") not in NO_FILES
         except (LookupError, ValueError):
             known = False
         if not known:
             raise TableError(
                 f"There is no text encoding {self.encoding!r}; give a name such as utf-8 or latin-1."
             )
+
+    @property
+    def charset(self) -> str:
+        """The text encoding of a CSV file."""
+        return self.encoding or "utf-8"
+
+    @property
+    def lines_before(self) -> int:
+        """The number of lines before the header of a CSV file."""
+        return self.skip_rows or 0
 
 
 DEFAULT = ReadOptions()

@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -202,3 +203,17 @@ def test_files_are_short_and_few_stand_outside_a_room():
     lines = {path: path.read_text().count("\n") for path in FILES}
     assert max(lines.values()) <= LONGEST_FILE, max(lines, key=lines.__getitem__)
     assert len(list(ROOT.glob("*.py"))) <= MOST_MODULES
+
+
+@pytest.mark.skipif(not (ROOT.parent / "docs").is_dir(), reason="installed without its pages")
+def test_the_way_of_a_value_is_ten_short_functions():
+    page = (ROOT.parent / "docs" / "architecture.md").read_text()
+    way = re.findall(r"^\d+\. `(\w+)` \(`([\w/]+\.py)`\)", page, re.MULTILINE)
+    assert len(way) == 10
+    for name, file in way:
+        (found,) = [
+            node
+            for node in ast.walk(ast.parse((ROOT / file).read_text()))
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        assert found.end_lineno - found.lineno < 40, name

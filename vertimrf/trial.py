@@ -383,28 +383,8 @@ def run_protocol(
     if ring is None:
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
-    secret, clock = Secret.new(), Clock()
-    # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
-    # shows its progress.
-    each = options if plan.exchanges else replace(options, progress=SILENT, num_threads=None)
-    parties = [_party(plan, name, secret, clock, each, ring) for name in plan.party_names]
-    answers = _exchanged(plan, parties, tables, options)
-    paths = [Path(folder) / f"{name}.message" for name in plan.party_names]
-
-    def play(i: int) -> None:
-        name = plan.party_names[i]
-        message = parties[i].run(tables[i], answers.get(name))
-        with clock("sending"):
-            message.save(paths[i], plan, ring.parties[name])
-
-    if plan.exchanges:
-        for i, name in enumerate(plan.party_names):
-            options.progress.step(f"party {name}")
-            play(i)
-    else:
-        options.progress.step(f"parties {', '.join(plan.party_names)}")
-        with threads(options.num_threads):
-            for_each(len(parties), play)
+    clock, paths = Clock(), [Path(folder) / f"{name}.message" for name in plan.party_names]
+    _play(plan, tables, options, ring, paths, clock)
     server = Server(plan, options)
     with clock("receiving"):
         messages = [Message.load(path, plan, ring.server) for path in paths]
@@ -412,6 +392,37 @@ def run_protocol(
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
     sizes = {name: path.stat().st_size for name, path in zip(plan.party_names, paths, strict=True)}
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
+
+
+def _play(
+    plan: Plan,
+    tables: Sequence[Table],
+    options: RunOptions,
+    ring: KeyRing,
+    paths: Sequence[Path],
+    clock: Clock,
+) -> None:
+    """Run every party, up to its sealed message."""
+    # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
+    # shows its progress.
+    each = options if plan.exchanges else replace(options, progress=SILENT, num_threads=None)
+    secret, names = Secret.new(), plan.party_names
+    parties = [_party(plan, name, secret, clock, each, ring) for name in names]
+    answers = _exchanged(plan, parties, tables, options)
+
+    def play(i: int) -> None:
+        message = parties[i].run(tables[i], answers.get(names[i]))
+        with clock("sending"):
+            message.save(paths[i], plan, ring.parties[names[i]])
+
+    if plan.exchanges:
+        for i, name in enumerate(names):
+            options.progress.step(f"party {name}")
+            play(i)
+    else:
+        options.progress.step(f"parties {', '.join(names)}")
+        with threads(options.num_threads):
+            for_each(len(parties), play)
 
 
 def _dealt(table: Table, schema: Schema) -> list[Table]:

@@ -13,18 +13,12 @@ from builders import dealt, records_of, schema_of
 from planning import plan_with
 from roles import messages_of
 
+from vertimrf import Impossible, Message, Model, Party, RunOptions, Schema, Secret, Server
 from vertimrf.errors import MessageError, NoMassError, PlanError, SchemaError
 from vertimrf.kernels.contingency import contingency
-from vertimrf.message import Message
 from vertimrf.model.measurement import bin_table
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.schema import Schema
+from vertimrf.plan.summary import summary
 from vertimrf.server.parts import _raking
-from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 from vertimrf.utility.distances import tvd
 
@@ -261,7 +255,7 @@ def test_the_population_is_in_the_plan():
     assert [entry.released for entry in wider.entries()[:-1]] == [
         entry.released for entry in plan.entries()[:-1]
     ]
-    assert "everybody that any party holds" in wider.summary()
+    assert "everybody that any party holds" in summary(wider)
     with pytest.raises(PlanError, match="inner or outer, not 'both'"):
         plan_for(population="both")
     with pytest.raises(PlanError, match="outer population needs sketches"):

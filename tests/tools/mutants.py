@@ -1785,8 +1785,8 @@ NAMED = (
     Mutation(
         "the record count goes out exact",
         "party/party.py",
-        "count = int(noise.gaussian(exact, plan.count_sigma)[0])",
-        "count = int(exact[0])",
+        "return int(noise.gaussian(np.array([records.count], np.int64), self._plan.count_sigma)[0])",
+        "return records.count",
         "test_leaks.py",
         promise="Everything read from the table is an event of the plan's ledger.",
     ),
@@ -3473,7 +3473,7 @@ NAMED = (
     Mutation(
         "encrypted counts with fixed noise are private",
         "party/party.py",
-        "private=self._noise(digest).private",
+        "private=noise.private",
         "private=True",
         "releases/encrypted_counts/test_encrypted_counts.py::test_counts_with_fixed_noise_are_not_private",
         promise="messages with it are marked as not private",

@@ -240,9 +240,7 @@ class Party:
         """
         records = self._checked(table)
         with threads(self._options.num_threads):
-            if self._plan.exchanges:
-                return self._message_of_counts(records, answers or {})
-            return self._message(records, self._noise(self._digest(records)))
+            return self._message(records, answers or {})
 
     @kept
     def _digest(self, records: Records) -> bytes:
@@ -283,28 +281,6 @@ class Party:
     def _local_once(self, records: Records) -> LocalRelease:
         """The local model, released once for one table: all steps have the same bins."""
         return self._local(records, self._noise(self._digest(records)))
-
-    def _message_of_counts(self, records: Records, answers: Mapping[str, bytes]) -> Message:
-        """The message with encrypted counts (step 3)."""
-        plan, steps, local = self._plan, self._steps(records), self._local_once(records)
-        digest = self._digest(records)
-        count = None
-        if self._index == 0:
-            count = noisy_count(plan, self._derived, len(steps.digests))
-        named = {plan.party_names.index(name): data for name, data in answers.items()}
-        with self._clock("LocEnc"):
-            tables = steps.tables(named, functools.partial(self._noise, digest, "counts"))
-        return Message(
-            plan_digest=plan.digest(),
-            party=self._index,
-            private=self._noise(digest).private,
-            count=count,
-            marginals=local.marginals,
-            bins=local.bins,
-            sketches=(),
-            tables=tables,
-            fine=local.fine,
-        )
 
     def _local(self, records: Records, noise: KeyedNoise) -> LocalRelease:
         """LocMRF: the noisy local marginals, and the bins that follow from them."""
@@ -350,14 +326,14 @@ class Party:
             for counts in records.marginals([(row,) for row in rows], {})
         )
 
-    def _message(self, records: Records, noise: KeyedNoise) -> Message:
-        plan = self._plan
-        count = None
-        if self._index == 0:
-            exact = np.array([records.count], np.int64)
-            count = int(noise.gaussian(exact, plan.count_sigma)[0])
-        local = self._local(records, noise)
+    def _message(self, records: Records, answers: Mapping[str, bytes]) -> Message:
+        """The phases at a party: the record count, LocMRF and LocEnc."""
+        plan, noise = self._plan, self._noise(self._digest(records))
+        steps = self._steps(records) if plan.exchanges else None
+        count = self._count(records, steps, noise)
+        local = self._local(records, noise) if steps is None else self._local_once(records)
         with self._clock("LocEnc"):
+            tables = () if steps is None else self._tables(records, steps, answers)
             sketches = self._sketches(records, local, noise)
             agreement = self._agreement(records, local.one_way, noise)
         return Message(
@@ -368,9 +344,25 @@ class Party:
             marginals=local.marginals,
             bins=local.bins,
             sketches=sketches,
+            tables=tables,
             agreement=agreement,
             fine=local.fine,
         )
+
+    def _count(self, records: Records, steps: Steps | None, noise: KeyedNoise) -> int | None:
+        """The noisy record count, which the first party releases."""
+        if self._index:
+            return None
+        if steps is not None:
+            return noisy_count(self._plan, self._derived, len(steps.digests))
+        return int(noise.gaussian(np.array([records.count], np.int64), self._plan.count_sigma)[0])
+
+    def _tables(
+        self, records: Records, steps: Steps, answers: Mapping[str, bytes]
+    ) -> tuple[Integers, ...]:
+        """The tables of encrypted counts (step 3)."""
+        named = {self._plan.party_names.index(name): data for name, data in answers.items()}
+        return steps.tables(named, functools.partial(self._noise, self._digest(records), "counts"))
 
     def _agreement(
         self, records: Records, one_way: Mapping[int, Floats], noise: KeyedNoise
@@ -491,7 +483,7 @@ class Party:
     ) -> tuple[Bytes, ...]:
         """LocEnc: the tables of this party's groups."""
         plan, groups = self._plan, self._plan.groups_of(self._index)
-        if plan.sketch is None or not groups:
+        if plan.sketch is None or plan.exchanges or not groups:
             return ()
         return plan.sketch.encode(self._side(records, local, noise))
 

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +37,9 @@ from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
+from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
-from ..releases.received import RecordCount
+from ..releases.received import CrossParty, RecordCount
 from .cells import apart, contradicted, cuts, measurement
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
@@ -59,11 +60,12 @@ from .released_figures import ReleasedFigures, dropped_pairs, fine_of, released_
 from .result import Result
 from .shared_columns import Disagreement, disagreements, local_tree
 
-if TYPE_CHECKING:
-    pass
-
 # Without pairs the fit goes all the way to least squares: values that noise alone shows get no mass.
 ALL_THE_WAY = FitOptions(proximal_weight=1.0, min_improvement=0.0)
+UNLINKED = (
+    "No cross-party edge fits tau = {} cells or exceeds the noise: the parties' attributes are "
+    "synthesised as independent; raise tau or epsilon."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,44 +129,62 @@ class Server:
                 two messages contradict each other.
             ModelError: no model fits the messages.
         """
-        plan = self._plan
+        plan, clock = self._plan, Clock()
         ordered = self._in_order(messages)
-        clock = Clock()
         with threads(self._options.num_threads), _naming(plan):
             with clock("InitMRF"):
                 local = tuple(
                     measurement(plan, message, m) for message in ordered for m in message.marginals
                 )
                 party_counts = record_counts(plan, ordered)
-                total = estimate_total(plan, ordered)
             if same_sizes(party_counts):
-                initial = self._initial(local, total, clock)
-                self._options.progress.step("cross-party marginals")
-                with clock("CarEst"):
-                    crossing = cross_party_marginals(
-                        plan, ordered, initial, total, self._options.progress
-                    )
-                check_matches(plan.party_names, party_counts, crossing.matches, TOO_MANY_ERRORS)
-                if same_people(party_counts, crossing.matches):
-                    contradictions = disagreements(plan, ordered, total)
-                    few = few_in_common(plan, party_counts, crossing.matches)
-                    warnings = few + tuple(
-                        contradiction.sentence(plan)
-                        for contradiction in contradictions
-                        if contradiction.significant
-                    )
-                    return Estimates(
-                        tuple(ordered),
-                        local,
-                        crossing.measurements,
-                        initial,
-                        total,
-                        contradictions,
-                        warnings,
-                        clock.seconds,
-                        few_in_common=bool(few),
-                    )
+                same = self._of_same_people(ordered, local, party_counts, clock)
+                if same is not None:
+                    return same
             return self._of_different_people(ordered, local, party_counts, clock)
+
+    def _of_same_people(
+        self,
+        messages: Sequence[Message],
+        local: tuple[Measurement, ...],
+        party_counts: tuple[RecordCount, ...],
+        clock: Clock,
+    ) -> Estimates | None:
+        """The measurements if parties have the same people; None if the sketches show otherwise."""
+        plan, total = self._plan, estimate_total(self._plan, messages)
+        initial = self._initial(local, total, clock)
+        crossing = self._crossing(messages, initial, total, clock)
+        check_matches(plan.party_names, party_counts, crossing.matches, TOO_MANY_ERRORS)
+        if not same_people(party_counts, crossing.matches):
+            return None
+        contradictions = disagreements(plan, messages, total)
+        few = few_in_common(plan, party_counts, crossing.matches)
+        warnings = few + tuple(c.sentence(plan) for c in contradictions if c.significant)
+        return Estimates(
+            tuple(messages),
+            local,
+            crossing.measurements,
+            initial,
+            total,
+            contradictions,
+            warnings,
+            clock.seconds,
+            few_in_common=bool(few),
+        )
+
+    def _crossing(
+        self,
+        messages: Sequence[Message],
+        initial: MarkovRandomField,
+        total: float,
+        clock: Clock,
+        counts: tuple[RecordCount, ...] | None = None,
+    ) -> CrossParty:
+        """CarEst: the cross-party marginals."""
+        progress = self._options.progress
+        progress.step("cross-party marginals")
+        with clock("CarEst"):
+            return cross_party_marginals(self._plan, messages, initial, total, progress, counts)
 
     def _initial(
         self, local: Sequence[Measurement], total: float, clock: Clock
@@ -195,7 +215,7 @@ class Server:
         clock: Clock,
     ) -> Estimates:
         """The measurements if parties have different people."""
-        plan, options = self._plan, self._options
+        plan = self._plan
         if plan.sketch is None or not plan.sketch.tells_matches:
             counts = ", ".join(
                 f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, party_counts, strict=True)
@@ -219,11 +239,8 @@ class Server:
             for m, s in zip(local, scales, strict=True)
         ]
         initial = self._initial(scaled, total, clock)
-        options.progress.step("cross-party marginals")
+        crossing = self._crossing(messages, initial, total, clock, party_counts)
         with clock("CarEst"):
-            crossing = cross_party_marginals(
-                plan, messages, initial, total, options.progress, party_counts
-            )
             overlap = find_overlap(plan.party_names, party_counts, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
             parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)
@@ -282,55 +299,66 @@ class Server:
             return fitted, self._figures(estimates, fitted, bool(spanning))
 
     def _run(self, estimates: Estimates) -> Result:
-        plan, options, parts = self._plan, self._options, estimates.parts
-        clock = Clock(estimates.seconds)
+        """The phases at the server: GraphCom and OptMRF, sampling, and what a result says of both."""
+        plan, clock = self._plan, Clock(estimates.seconds)
         doubts = contradicted(plan.schema, estimates.crossing, estimates.total)
-        others: tuple[PartModel, ...] = ()
-        try:
+        with _doubted(doubts):
             fitted, spanning, unheld = self._fitted(
                 estimates.local, estimates.crossing, estimates.initial, estimates.total, clock
             )
-            if parts is not None and plan.population == OUTER:
-                others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
-        except ModelError as error:
-            if not doubts:
-                raise
-            raise ModelError(f"They contradict the schema. {' '.join(doubts)}") from error
-
-        options.progress.step("sampling")
-        with clock("sampling"):
-            _ = fitted.beliefs  # Cached before threads use it.
-            # Drawing and the comparison with what was measured do not wait for each other.
-            tasks: tuple[Callable[[], Any], ...] = (
-                lambda: self._drawn(estimates, fitted, others),
-                lambda: self._figures(estimates, fitted, bool(spanning)),
-            )
-            (codes, holders), figures = for_each(2, lambda i: tasks[i]())
-
-        ledger = plan.ledger()
-        if not all(message.private for message in estimates.messages):
-            ledger = ledger.not_private(
-                "a party fixed its noise, or does not claim what the plan does"
-            )
+            others = self._others(estimates.parts, clock)
+        (codes, holders), figures = self._sampled(estimates, fitted, others, bool(spanning), clock)
         lost = dropped_pairs(plan.schema, figures.evidence)
-        warnings = (*estimates.warnings, *unheld, *doubts, *lost)
         return Result(
             plan,
             codes,
             fitted,
             estimates.initial,
-            ledger,
+            self._ledger(estimates),
             spanning,
             figures,
             estimates.disagreements,
             clock.seconds,
-            warnings,
-            options.seed,
-            None if parts is None else parts.overlap,
+            (*estimates.warnings, *unheld, *doubts, *lost),
+            self._options.seed,
+            None if estimates.parts is None else estimates.parts.overlap,
             others,
             holders,
             shapes_inside(plan, estimates.messages, [*others, PartModel(plan.party_names, fitted)]),
         )
+
+    def _others(self, parts: Parts | None, clock: Clock) -> tuple[PartModel, ...]:
+        """With an outer population, models of the people that not all parties have."""
+        if parts is None or self._plan.population != OUTER:
+            return ()
+        return tuple(self._other_part(parts, part, clock) for part in range(parts.all))
+
+    def _sampled(
+        self,
+        estimates: Estimates,
+        fitted: MarkovRandomField,
+        others: tuple[PartModel, ...],
+        spanning: bool,
+        clock: Clock,
+    ) -> tuple[tuple[Codes, Codes | None], ReleasedFigures]:
+        """The rows, and what was released beside the model."""
+        self._options.progress.step("sampling")
+        with clock("sampling"):
+            _ = fitted.beliefs  # Cached before threads use it.
+            # Drawing and the comparison with what was measured do not wait for each other.
+            tasks: tuple[Callable[[], Any], ...] = (
+                lambda: self._drawn(estimates, fitted, others),
+                lambda: self._figures(estimates, fitted, spanning),
+            )
+            drawn, figures = for_each(2, lambda i: tasks[i]())
+            return drawn, figures
+
+    def _ledger(self, estimates: Estimates) -> Ledger:
+        """The plan's ledger, and whether all messages kept to it."""
+        ledger = self._plan.ledger()
+        if all(message.private for message in estimates.messages):
+            return ledger
+        return ledger.not_private("a party fixed its noise, or does not claim what the plan does")
 
     def _drawn(
         self, estimates: Estimates, fitted: MarkovRandomField, others: tuple[PartModel, ...]
@@ -403,25 +431,23 @@ class Server:
                 )
             # The paper's encoders have no off-tree factors.
             if not plan.compared:
-                together = missing_together(plan.schema, [*local, *crossing])
-                fitted, off_tree = fit_off_tree(
-                    fitted.weighed(together),
-                    [*local, *crossing],
-                    progress=fitting(options.progress),
-                )
+                fitted, off_tree = self._off_tree(fitted, [*local, *crossing])
         fitted_to = off_tree.union(m.attributes for m in graph.kept)
         across = tuple(
             m.attributes
             for m in crossing
             if m.attributes in fitted_to and not plan.schema.at_one_party(m.attributes)
         )
-        warnings = graph.warnings
-        if crossing and not across:
-            warnings += (
-                f"No cross-party edge fits tau = {plan.tau} cells or exceeds the noise: the parties' attributes are "
-                "synthesised as independent; raise tau or epsilon.",
-            )
-        return fitted, across, warnings
+        lost = (UNLINKED.format(plan.tau),) if crossing and not across else ()
+        return fitted, across, (*graph.warnings, *lost)
+
+    def _off_tree(
+        self, fitted: MarkovRandomField, measurements: list[Measurement]
+    ) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
+        """OptMRF beyond the tree: the model with off-tree factors, and their attributes."""
+        together = missing_together(self._plan.schema, measurements)
+        report = fitting(self._options.progress)
+        return fit_off_tree(fitted.weighed(together), measurements, progress=report)
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
         """A model of the people of one pattern."""
@@ -454,6 +480,17 @@ class Server:
                 f"The message of party {', '.join(missing)} is missing; the plan needs one per party."
             )
         return [by_party[i] for i in range(len(names))]
+
+
+@contextmanager
+def _doubted(doubts: Sequence[str]) -> Iterator[None]:
+    """Say what contradicts the schema, where no model fits."""
+    try:
+        yield
+    except ModelError as error:
+        if not doubts:
+            raise
+        raise ModelError(f"They contradict the schema. {' '.join(doubts)}") from error
 
 
 @contextmanager

@@ -281,6 +281,30 @@ def _sum_row(groups, maps, g, run, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _active_levels(info, levels):  # type: ignore[no-untyped-def]
+    """The levels that have groups, in order."""
+    place = np.empty(info[P_ACTIVE], np.int64)
+    a = 0
+    for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
+        if levels[level, L_GROUP1] > levels[level, L_GROUP0]:
+            place[a] = level
+            a += 1
+    return place
+
+
+@kernel
+def _groups_with(groups, first, last, column):  # type: ignore[no-untyped-def]
+    """Those of some groups that have a matrix: factors (G_FACTOR) or sums (G_SUM)."""
+    out = np.empty(last - first, np.int64)
+    count = 0
+    for g in range(first, last):
+        if groups[g, column] >= 0:
+            out[count] = g
+            count += 1
+    return out[:count]
+
+
+@kernel
 def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-untyped-def]
     """The rows of one block.
 
@@ -302,31 +326,17 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         return
     _fill(memory, products, inner, 1.0)
     _multiply(memory, products, info[P_WORK], products, inner)
-    place = np.empty(active, np.int64)
-    a = 0
-    for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
-        if levels[level, L_GROUP1] > levels[level, L_GROUP0]:
-            place[a] = level
-            a += 1
-    deepest = place[active - 1]
-    count = levels[deepest, L_GROUP1] - levels[deepest, L_GROUP0]
-    reads = np.empty(count, np.int64)
-    writes = np.empty(count, np.int64)
-    factors = 0
-    outs = 0
-    for g in range(levels[deepest, L_GROUP0], levels[deepest, L_GROUP1]):
-        if groups[g, G_FACTOR] >= 0:
-            reads[factors] = g
-            factors += 1
-        if groups[g, G_SUM] >= 0:
-            writes[outs] = g
-            outs += 1
+    _fill(memory, temporary, inner, 1.0)
+    place = _active_levels(info, levels)
+    deepest = levels[place[active - 1]]
+    reads = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], G_FACTOR)
+    writes = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], G_SUM)
     # Places that a run's products are added to, and how far apart its rows are there.
-    carries = levels[deepest, L_CARRIED] > 0
-    targets = np.empty(outs + 1, np.int64)
-    steps = np.zeros(outs + 1, np.int64)
-    target_count = outs + 1 if carries else outs
-    targets[outs] = carried + (active - 1) * stride
+    targets = np.empty(writes.size + 1, np.int64)
+    steps = np.zeros(writes.size + 1, np.int64)
+    targets[writes.size] = carried + (active - 1) * stride
+    goals = (targets, steps, writes.size + (deepest[L_CARRIED] > 0))
+    where = (place, carried, products, sums, inner, stride, active)
     above = products + (active - 1) * stride
     rows = info[P_RUN]
     first = block[B_FIRST] // rows
@@ -335,139 +345,56 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         changed = maps[info[P_CHANGE] + run] if run > first else 0
         if changed < active - 1:
             if run > first:
-                _carry(
-                    levels,
-                    groups,
-                    maps,
-                    memory,
-                    place,
-                    carried,
-                    sums,
-                    inner,
-                    stride,
-                    active,
-                    changed,
-                    run - 1,
-                )
-            _descend(
-                levels, groups, maps, memory, place, products, inner, stride, active, changed, run
-            )
-        for i in range(outs):
+                _carry(levels, groups, maps, memory, where, changed, run - 1)
+            _descend(levels, groups, maps, memory, where, changed, run)
+        for i in range(writes.size):
             targets[i] = _sum_row(groups, maps, writes[i], run, sums)
             steps[i] = groups[writes[i], G_ADVANCE]
         scale = info[P_SCALE] + run * rows
         totals = info[P_TOTALS] + run * rows
-        if factors == 1:
-            factor = _factor_row(groups, maps, reads[0], run)
+        if reads.size == 1:
+            row = _factor_row(groups, maps, reads[0], run)
             step = groups[reads[0], G_ADVANCE]
-            _run_rows(
-                memory,
-                above,
-                factor,
-                step,
-                targets,
-                steps,
-                target_count,
-                NONE,
-                rows,
-                inner,
-                scale,
-                totals,
-            )
+            _run_rows(memory, above, row, step, goals, NONE, rows, inner, scale, totals)
             continue
         for x in range(rows):
-            if factors == 0:
-                factor = temporary
-                _fill(memory, temporary, inner, 1.0)
-            else:
-                factor = above
-            for i in range(factors):
+            # All factors but the last are multiplied first. Without any, the row is one of ones.
+            factor, row = above, temporary
+            for i in range(reads.size):
                 row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
-                if i == factors - 1:
-                    _run_rows(
-                        memory,
-                        factor,
-                        row,
-                        NONE,
-                        targets,
-                        steps,
-                        target_count,
-                        x,
-                        ONE,
-                        inner,
-                        scale + x,
-                        totals + x,
-                    )
-                else:
+                if i < reads.size - 1:
                     _multiply(memory, factor, row, temporary, inner)
                     factor = temporary
-            if factors == 0:
-                _run_rows(
-                    memory,
-                    above,
-                    factor,
-                    NONE,
-                    targets,
-                    steps,
-                    target_count,
-                    x,
-                    ONE,
-                    inner,
-                    scale + x,
-                    totals + x,
-                )
+            _run_rows(memory, factor, row, NONE, goals, x, ONE, inner, scale + x, totals + x)
     if last > first:
-        _carry(
-            levels,
-            groups,
-            maps,
-            memory,
-            place,
-            carried,
-            sums,
-            inner,
-            stride,
-            active,
-            NONE,
-            last - 1,
-        )
+        _carry(levels, groups, maps, memory, where, NONE, last - 1)
 
 
 @kernel
 def _run_rows(  # type: ignore[no-untyped-def]
-    memory, above, factor, step, targets, steps, target_count, x, rows, cells, scale, totals
+    memory, above, factor, step, goals, x, rows, cells, scale, totals
 ):
     """Products of a run's rows, from row ``x`` on, onto all targets, two at a time."""
-    if target_count == 0:
+    targets, steps, count = goals
+    if count == 0:
         _dots(memory, above, factor, step, rows, cells, totals)
-    for i in range(0, target_count - 1, 2):
+    for i in range(0, count - 1, 2):
         out = targets[i] + x * steps[i]
-        other = targets[i + 1] + x * steps[i + 1]
+        j = i + 1
+        other = targets[j] + x * steps[j]
         _dots_add_both(
-            memory,
-            above,
-            factor,
-            step,
-            out,
-            steps[i],
-            other,
-            steps[i + 1],
-            rows,
-            cells,
-            scale,
-            totals,
+            memory, above, factor, step, out, steps[i], other, steps[j], rows, cells, scale, totals
         )
-    if target_count % 2:
-        i = target_count - 1
+    if count % 2:
+        i = count - 1
         out = targets[i] + x * steps[i]
         _dots_add(memory, above, factor, step, out, steps[i], rows, cells, scale, totals)
 
 
 @kernel
-def _descend(  # type: ignore[no-untyped-def]
-    levels, groups, maps, memory, place, products, inner, stride, active, changed, run
-):
+def _descend(levels, groups, maps, memory, where, changed, run):  # type: ignore[no-untyped-def]
     """Running products of the levels above the deepest, from the outermost whose index changed."""
+    place, _, products, _, inner, stride, active = where
     for k in range(changed, active - 1):
         source = products + k * stride
         below = source + stride
@@ -481,10 +408,9 @@ def _descend(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _carry(  # type: ignore[no-untyped-def]
-    levels, groups, maps, memory, place, carried, sums, inner, stride, active, changed, run
-):
+def _carry(levels, groups, maps, memory, where, changed, run):  # type: ignore[no-untyped-def]
     """Add the sums of finished levels to their groups and to the level above, if needed there."""
+    place, carried, _, sums, inner, stride, active = where
     for k in range(active - 2, changed - 1, -1):
         if levels[place[k + 1], L_CARRIED] == 0:
             return

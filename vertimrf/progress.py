@@ -21,6 +21,8 @@ SOON = 1.0
 OFTEN = 20.0
 # Expected proximal steps of a fit.
 FIT_STEPS = 4.0
+# Gradient at which a step ends.
+TOLERANCE = 0.02
 # Units of a bar whose end is not known beforehand.
 PARTS = 1000
 
@@ -145,13 +147,12 @@ def towards(done: float, expected: float) -> tuple[int, int]:
     return min(int(PARTS * along), PARTS - 1), PARTS
 
 
-def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, float], None]:
+def fitting(progress: Progress) -> Callable[[int, int, float], None]:
     """A callback that reports a fit's progress, from its steps and from the log of each step's
     gradient.
 
     Args:
         progress: receives the progress.
-        tolerance: gradient at which a step ends.
 
     Returns:
         The callback; its arguments are step, iteration and gradient.
@@ -163,9 +164,9 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
         nonlocal furthest
         if not math.isfinite(gradient):
             return
-        start = max(first.setdefault(step, gradient), 2 * tolerance)
-        inside = math.log(start / min(max(gradient, tolerance), start)) / math.log(
-            start / tolerance
+        start = max(first.setdefault(step, gradient), 2 * TOLERANCE)
+        inside = math.log(start / min(max(gradient, TOLERANCE), start)) / math.log(
+            start / TOLERANCE
         )
         furthest = max(furthest, step + inside)
         progress.advance(*towards(furthest, FIT_STEPS))

@@ -158,7 +158,7 @@ def evaluate(
     )
 
 
-def _print_evaluation(outcome: dict[str, Any], shown: int = 5) -> None:
+def _print_evaluation(outcome: dict[str, Any]) -> None:
     click.echo(
         "TVD of a marginal: the part of the records that must change to turn one table's into the other's, 0 to 1."
     )
@@ -178,11 +178,11 @@ def _print_evaluation(outcome: dict[str, Any], shown: int = 5) -> None:
     for what in ("columns", "pairs"):
         listed = ", ".join(
             f"{' x '.join(marginal['columns'])} {marginal['tvd']:.3f}"
-            for marginal in outcome[what][:shown]
+            for marginal in outcome[what][:5]
         )
         if listed:
             click.echo(f"Largest distances of {what}: {listed}")
-    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:shown]:
+    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:5]:
         click.echo(
             f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones"
         )

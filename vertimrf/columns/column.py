@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -68,9 +68,10 @@ class Attribute(ABC):
     """
 
     name: str
-    missing: bool = field(default=False, kw_only=True)
-    source: str | None = field(default=None, compare=False, kw_only=True)
-    type: str | None = field(default=None, compare=False, kw_only=True)
+    _: KW_ONLY
+    missing: bool = False
+    source: str | None = field(default=None, compare=False)
+    type: str | None = field(default=None, compare=False)
 
     kinds: ClassVar[dict[str, Callable[..., Attribute]]] = {}
     kind: ClassVar[str]

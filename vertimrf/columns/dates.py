@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,9 @@ class Dates(Numbers):
             None for ISO 8601.
     """
 
-    calendar: Calendar = field(kw_only=True)
-    timezone: str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    calendar: Calendar
+    timezone: str | None = None
 
     def _check_grid(self, where: str) -> None:
         if self.calendar not in CALENDARS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,8 @@ class Large(Numbers):
         origin: the number that is 0, a multiple of the resolution.
     """
 
-    origin: int = field(default=0, kw_only=True)
+    _: KW_ONLY
+    origin: int = 0
 
     def value_text(self, number: float) -> str:
         """See :class:`Numbers`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,9 +38,10 @@ class Listed(Attribute, domain="values"):
     """
 
     values: tuple[Value, ...] = ()
-    other: Value | None = field(default=None, kw_only=True)
-    ordered: bool = field(default=False, kw_only=True)
-    missing_text: tuple[str, ...] | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    other: Value | None = None
+    ordered: bool = False
+    missing_text: tuple[str, ...] | None = None
 
     kind: ClassVar[str] = "categorical"
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,13 +57,14 @@ class Numbers(Attribute, domain="edges"):
     """
 
     edges: tuple[float, ...] = ()
-    integral: bool = field(default=False, kw_only=True)
-    clamp: bool = field(default=False, kw_only=True)
-    resolution: float | None = field(default=None, kw_only=True)
-    offset: float = field(default=0.0, kw_only=True)
-    grid: tuple[float, ...] = field(default=(), kw_only=True)
-    points: tuple[float, ...] = field(default=(), kw_only=True)
-    format: str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    integral: bool = False
+    clamp: bool = False
+    resolution: float | None = None
+    offset: float = 0.0
+    grid: tuple[float, ...] = ()
+    points: tuple[float, ...] = ()
+    format: str | None = None
 
     kind: ClassVar[str] = "numeric"
     noun: ClassVar[str] = "bin"
@@ -450,7 +451,8 @@ class Fine(Numbers):
         of: the attribute whose codes they are inside.
     """
 
-    of: Numbers = field(kw_only=True)
+    _: KW_ONLY
+    of: Numbers
 
     def _check(self, where: str) -> None:
         """Nothing: the attribute was checked."""

@@ -21,11 +21,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf.columns.column import Attribute
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.tables.infer import draft_schema
+from vertimrf import Attribute, PlanOptions, RunOptions, draft_schema, make_plan
 from vertimrf.trial import open_tables, run_protocol
 from vertimrf.utility.distances import tvd
 

@@ -33,12 +33,7 @@ from benchmarks.verdict import (
     at_most,
     finish,
 )
-from vertimrf.columns.column import Attribute
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
+from vertimrf import Attribute, Party, PlanOptions, Schema, Secret, make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import CountSketchEvent, SketchEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_steps

@@ -23,8 +23,7 @@ from benchmarks.datasets import Dataset
 from benchmarks.plain_counts import without_encryption
 from benchmarks.reproduce.methods import Centralized, VertiMRF
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
+from vertimrf import PlanOptions, make_plan
 from vertimrf.runs.files import between
 from vertimrf.utility.distances import tvd
 

@@ -28,15 +28,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Party,
+    PlanOptions,
+    PrivateKey,
+    PublicKeys,
+    Schema,
+    Secret,
+    make_plan,
+)
 from vertimrf.columns.dates import temporal
-from vertimrf.keys import PrivateKey, PublicKeys
-from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
-from vertimrf.party.secret import Secret, id_keys
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
+from vertimrf.party.secret import id_keys
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.tables.columns import encode_table

@@ -17,11 +17,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
+from vertimrf import PlanOptions, RunOptions, draft_schema, synthesize
 from vertimrf.plan.verdict import verdict
-from vertimrf.tables.infer import draft_schema
-from vertimrf.trial import synthesize
 
 STRONGEST, HIGHEST = 8, 1.2
 TWO, ALONE, ENCRYPTED = "two parties", "one holder", "encrypted counts"

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import datasets
 from benchmarks.measured import seconds
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
+from vertimrf import PlanOptions, Schema, make_plan
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
@@ -36,9 +37,6 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.propagation import Propagation
 from vertimrf.model.sample import sample
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.server.global_graph import combine_graphs, used_in
 
 SIGMA = 50.0

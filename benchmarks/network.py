@@ -25,9 +25,7 @@ from tools.loopback import ROOT, Loopback
 
 from benchmarks.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf.columns.column import Attribute
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
+from vertimrf import Attribute, Plan, Schema
 
 PARTIES = ("hospital", "insurer", "registry")
 ATTRIBUTES = 24

@@ -21,9 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import datasets
 from benchmarks.attacks.deployment import dealt
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, finish
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
+from vertimrf import PlanOptions, RunOptions, make_plan
 from vertimrf.trial import run_protocol
 from vertimrf.utility.distances import tvd
 

@@ -28,16 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.datasets import Dataset, load, present
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-from vertimrf import combine
+from vertimrf import Model, PlanOptions, RunOptions, Schema, combine, make_plan
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.sample import expected_marginals
 from vertimrf.model.trust import IMPLIED, MEASURED
-from vertimrf.named_model import NORMAL_95, Model
-from vertimrf.options import RunOptions
+from vertimrf.named_model import NORMAL_95
 from vertimrf.plan.defaults import default_delta
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.verdict import verdict
 from vertimrf.privacy.accountant import calibrate
 from vertimrf.privacy.events import GaussianEvent

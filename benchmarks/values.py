@@ -27,12 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.link import public
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
+from vertimrf import OpenSchema, PlanOptions, RunOptions, draft_schema, synthesize
 from vertimrf.files.state import STATE
-from vertimrf.options import RunOptions
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.options import PlanOptions
-from vertimrf.tables.infer import draft_schema
-from vertimrf.trial import synthesize
 
 EPSILON = 1.0
 SEEDS = {FULL: 3, QUICK: 1, SMOKE: 1}

@@ -7,13 +7,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Ledger, Model, Schema
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
-from vertimrf.named_model import Model
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import Event, GaussianEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.intersections import CountedGroup

@@ -10,18 +10,21 @@ import numpy as np
 from msgspec import structs
 
 from tests.planning import plan_with
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import VertiMRFError
-from vertimrf.message import NOISE_REACHES, RECORDS_OVER_EXPECTED, Message, bins_of
+from vertimrf import (
+    Attribute,
+    Impossible,
+    Message,
+    Model,
+    RunOptions,
+    Schema,
+    Server,
+    VertiMRFError,
+)
+from vertimrf.message import NOISE_REACHES, RECORDS_OVER_EXPECTED, bins_of
 from vertimrf.model.local_marginal import LocalMarginal, one_way_counts
 from vertimrf.model.measurement import binned_sizes
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.plan.groups import crossing_pairs
-from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import merged_values, merging
-from vertimrf.plan.schema import Schema
-from vertimrf.server.server import Server
 
 EXPECTED = 40
 # How counts and levels are drawn.

@@ -2,9 +2,7 @@
 
 import json
 
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
+from vertimrf import Plan, PlanOptions, make_plan
 
 # What make_plan takes beside its options.
 BESIDE = ("nonce", "prior", "public_keys")

@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from vertimrf.message import Message
-from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf import Message, Party, RunOptions, Secret, Server
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.server.server import Server
 
 
 def messages_of(plan, tables, secret=None, fixed=False):

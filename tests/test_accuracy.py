@@ -5,9 +5,8 @@ import pytest
 from pages import Figures, contradictions
 from planning import plan_with
 
+from vertimrf import RunOptions, Schema
 from vertimrf.demo.run import run_demo
-from vertimrf.options import RunOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.verdict import in_percent
 from vertimrf.tables.sources import read_standing
 from vertimrf.trial import open_tables, run_protocol

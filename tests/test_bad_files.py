@@ -13,6 +13,7 @@ from builders import dealt, named_model, schema_of
 from planning import edited, plan_with
 from roles import messages_of
 
+from vertimrf import Message, Model, OpenSchema, Party, Plan, Schema, Secret, VertiMRFError
 from vertimrf.errors import (
     MessageError,
     ModelError,
@@ -20,24 +21,18 @@ from vertimrf.errors import (
     PrivacyError,
     SchemaError,
     TableError,
-    VertiMRFError,
 )
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
 from vertimrf.files.canonical import MAX_DEPTH, json_of
-from vertimrf.message import Message, bins_of
+from vertimrf.message import bins_of
 from vertimrf.model.junction_tree import checked_tree, junction_tree
 from vertimrf.model.local_marginal import one_way_counts
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.named_model import Model
 from vertimrf.party.check import check_memory
-from vertimrf.party.party import Party
 from vertimrf.party.releases import Release, Releases
-from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import contradiction, never
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import MAX_ATTRIBUTES, Schema
+from vertimrf.plan.schema import MAX_ATTRIBUTES
 from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent

@@ -11,18 +11,21 @@ import pytest
 from commands import good, refused
 
 from benchmarks.datasets import FOLDER
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Model,
+    OpenSchema,
+    PlanOptions,
+    ReadOptions,
+    Schema,
+    Synthesizer,
+    evaluate,
+    synthesize,
+)
 from vertimrf.errors import SchemaError
-from vertimrf.evaluation import EvaluationOptions, evaluate
-from vertimrf.named_model import Model
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
+from vertimrf.evaluation import EvaluationOptions
 from vertimrf.server.rows import decode_pieces, decode_rows
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.derived import with_derived
-from vertimrf.tables.read_options import ReadOptions
-from vertimrf.trial import synthesize
 
 RECORDS = 3000
 RULES = ["total = base + bonus", "departure = arrival + nights"]

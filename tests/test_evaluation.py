@@ -6,12 +6,10 @@ import pyarrow.compute as pc
 import pytest
 from builders import decode
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema, evaluate, write_table
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError, TableError
-from vertimrf.evaluation import EvaluationOptions, evaluate
-from vertimrf.plan.schema import Schema
-from vertimrf.tables.arrow import write_table
+from vertimrf.evaluation import EvaluationOptions
 from vertimrf.tables.sources import read_arrow
 
 SCHEMA = Schema.of(

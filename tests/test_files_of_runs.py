@@ -11,14 +11,10 @@ import pytest
 import tomli_w
 from commands import ROLES, good, refused, run, workspace
 
+from vertimrf import Ledger, OpenSchema, Plan, Schema, VertiMRFError
 from vertimrf.cli.inspect import describe
-from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
-from vertimrf.privacy.ledger import Ledger
 from vertimrf.report.run import Run
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun

@@ -13,31 +13,34 @@ from planning import edited, plan_with
 from roles import messages_of, run_server
 from scipy import stats
 
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Message,
+    Model,
+    Party,
+    Plan,
+    PlanOptions,
+    ReadOptions,
+    RunOptions,
+    Schema,
+    Secret,
+    Synthesizer,
+    synthesize,
+)
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import container
-from vertimrf.message import KIND, Message, largest_message
+from vertimrf.message import KIND, largest_message
 from vertimrf.model.fit import fit
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
-from vertimrf.party.party import Party
 from vertimrf.party.persons import limited
-from vertimrf.party.secret import Secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.shares import FINE_SHARE
 from vertimrf.plan.summary import summary
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.report.words import in_words
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.read_options import ReadOptions
-from vertimrf.trial import synthesize
 
 ROWS = 4000
 SECRET = Secret(bytes(range(32)))

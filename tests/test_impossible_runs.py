@@ -12,19 +12,22 @@ from planning import plan_with
 
 from tests.builders import dealt, schema_of
 from tests.roles import messages_of, run_server
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Impossible,
+    Model,
+    Party,
+    PlanOptions,
+    Schema,
+    Secret,
+    Synthesizer,
+    evaluate,
+)
 from vertimrf.errors import ModelError, NoMassError
-from vertimrf.evaluation import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions
 from vertimrf.model.measurement import Measurement
-from vertimrf.named_model import Model
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.cells import contradicted
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.impossible import possible
 from vertimrf.trial import run_protocol
 

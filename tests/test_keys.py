@@ -11,9 +11,10 @@ from builders import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.errors import MessageError, PlanError, VertiMRFError
+from vertimrf import Offer, PrivateKey, PublicKeys, VertiMRFError
+from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import sealed
-from vertimrf.keys import KeyRing, Offer, PrivateKey, PublicKeys, open_sealed, seal
+from vertimrf.keys import KeyRing, open_sealed, seal
 
 NAMES = ("airline", "weather", "register")
 PLAN = hashlib.sha256(b"a plan").digest()

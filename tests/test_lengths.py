@@ -17,6 +17,7 @@ import pytest
 from builders import Tape, schema_of
 from planning import plan_with
 
+from vertimrf import OpenSchema, Secret
 from vertimrf.errors import MessageError
 from vertimrf.keys import KeyRing
 from vertimrf.party import alignment
@@ -29,8 +30,6 @@ from vertimrf.party.alignment import (
     seal_sample,
 )
 from vertimrf.party.private_domains import close, find_domains
-from vertimrf.party.secret import Secret
-from vertimrf.plan.open_schema import OpenSchema
 
 SECRET = Secret(bytes(range(32)))
 RECORDS = 2500

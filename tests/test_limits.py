@@ -18,19 +18,22 @@ from builders import schema_of
 from click.testing import CliRunner
 from commands import ROLES, good, refused, workspace
 
+from vertimrf import (
+    EvaluationOptions,
+    Ledger,
+    Model,
+    PlanOptions,
+    ReadOptions,
+    RunOptions,
+    Synthesizer,
+    VertiMRFError,
+    make_plan,
+    synthesize,
+)
 from vertimrf.cli import main
 from vertimrf.cli.options import SETTINGS
-from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.model.fit import FitOptions
-from vertimrf.named_model import Model
-from vertimrf.options import EvaluationOptions, RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.privacy.ledger import Ledger
-from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.read_options import ReadOptions
-from vertimrf.trial import synthesize
 
 NUMBERS = [0, 5e-324, 1e-320, 1e-301, -1, -0.0, float("inf"), -float("inf"), float("nan"), 1e300]
 NUMBERS += [2**31, 2**63, 10**30]

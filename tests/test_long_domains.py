@@ -10,13 +10,10 @@ from planning import plan_with
 from roles import messages_of, run_server
 from scipy.stats import binom, norm
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Model, Schema, Secret
 from vertimrf.evaluation import tvd
-from vertimrf.named_model import Model
-from vertimrf.party.secret import Secret
 from vertimrf.plan import shares
 from vertimrf.plan.defaults import SHARES
-from vertimrf.plan.schema import Schema
 
 N = 20_000
 LABELS = [f"t{i}" for i in range(150)]

@@ -7,12 +7,11 @@ import pytest
 from builders import dealt, schema_of
 from planning import plan_with
 
+from vertimrf import Message, Party, Secret
 from vertimrf.errors import MessageError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing, seal
-from vertimrf.message import KIND, Message
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf.message import KIND
 from vertimrf.privacy.noise import FixedNoise
 
 SECRET = Secret(bytes(range(32)))

@@ -10,16 +10,10 @@ from planning import plan_with
 from tests import roles
 from tests.builders import dealt, schema_of
 from tests.roles import run_server
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Message, Plan, PlanOptions, Schema, Synthesizer, evaluate
 from vertimrf.errors import PlanError
-from vertimrf.evaluation import evaluate
 from vertimrf.kernels.contingency import all_pairs, pair_tables
-from vertimrf.message import Message
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
-from vertimrf.synthesizer import Synthesizer
 
 ENCODERS = ["scheduled-pairs", "count-sketch", "grr", "published"]
 

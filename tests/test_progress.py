@@ -8,10 +8,9 @@ import pytest
 from builders import dealt, schema_of
 from planning import plan_with
 
-from vertimrf import progress
+from vertimrf import RunOptions, progress
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
-from vertimrf.options import RunOptions
 from vertimrf.trial import run_protocol
 
 

@@ -20,27 +20,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
 
+from vertimrf import (
+    Attribute,
+    Impossible,
+    Message,
+    OpenSchema,
+    Party,
+    PlanOptions,
+    PrivateKey,
+    ReadOptions,
+    Schema,
+    Secret,
+    VertiMRFError,
+    synthesize,
+)
 from vertimrf.cli import main
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import TableError, VertiMRFError
+from vertimrf.errors import TableError
 from vertimrf.files.state import STATE
-from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.message import Message
+from vertimrf.keys import KeyRing
 from vertimrf.party.check import check_table
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.tables.columns import Columns, encode_table
 from vertimrf.tables.impossible import ruled_out
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
-from vertimrf.trial import synthesize
 
 RECORDS = 300
 WARD = Attribute.categorical("ward", ["a", "b", "c"], missing=True)

@@ -8,16 +8,12 @@ from planning import plan_with
 from scipy import stats
 
 from tests.builders import dealt
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Model, OpenSchema, Schema, Synthesizer
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import SchemaError
-from vertimrf.named_model import Model
 from vertimrf.party.check import check_table
-from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order
-from vertimrf.plan.schema import Schema
 from vertimrf.server.rows import decode_pieces, decode_rows
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.table import encode_columns
 from vertimrf.trial import run_protocol
 

@@ -9,13 +9,12 @@ import pytest
 from commands import good, refused
 from oracles import crossed
 
-from vertimrf import Attribute, Model, Schema, Synthesizer
+from vertimrf import Attribute, Model, PlanOptions, Schema, Synthesizer
 from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError
 from vertimrf.files import container
 from vertimrf.files.atomic import write_bytes
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.plan.options import PlanOptions
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.tables.sources import read_standing

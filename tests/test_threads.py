@@ -13,11 +13,7 @@ import json, sys, threading, types
 import numba, numpy as np
 from numba.core.dispatcher import Dispatcher
 from vertimrf.utility.distances import tvd
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.columns.column import Attribute
-from vertimrf.plan.schema import Schema
+from vertimrf import Attribute, PlanOptions, RunOptions, Schema, make_plan
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

@@ -12,17 +12,13 @@ from builders import schema_of
 from planning import plan_with
 from roles import messages_of, run_server
 
+from vertimrf import Message, Party, PlanOptions, PrivateKey, RunOptions, Secret, Server, synthesize
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import sealed
-from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.message import Message, largest_message
+from vertimrf.keys import KeyRing
+from vertimrf.message import largest_message
 from vertimrf.model import off_tree
-from vertimrf.options import RunOptions
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.server.server import Server
-from vertimrf.trial import open_tables, run_protocol, synthesize
+from vertimrf.trial import open_tables, run_protocol
 
 ROWS = 20_000
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from vertimrf import Party, Secret
 from vertimrf.files import container, sealed
 from vertimrf.files.bits import packed_size, unpack_bits
 from vertimrf.keys import KeyRing
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, derive
+from vertimrf.party.secret import derive
 from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.release import CONTRAST_SIGNS
 from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder

@@ -14,13 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from vertimrf.message import Message
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf import Message, Party, Plan, PlanOptions, Secret, make_plan
 from vertimrf.plan.groups import released_sizes
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.releases.count_sketches.encoding import adding, code_steps, number_sigmas
 from vertimrf.releases.release import CONTRAST_SIGNS
 

@@ -6,15 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Message, Party, Plan, PlanOptions, Schema, Secret, make_plan
 from vertimrf.keys import KeyRing
-from vertimrf.message import Message
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, derive, seal_secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
+from vertimrf.party.secret import derive, seal_secret
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.tables.table import Table
 

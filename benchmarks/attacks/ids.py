@@ -11,15 +11,17 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import VertiMRFError
-from vertimrf.party.party import Party
+from vertimrf import (
+    Attribute,
+    Party,
+    PlanOptions,
+    ReadOptions,
+    Schema,
+    Secret,
+    VertiMRFError,
+    make_plan,
+)
 from vertimrf.party.persons import kept_records
-from vertimrf.party.secret import Secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
-from vertimrf.tables.read_options import ReadOptions
 
 from ..verdict import at_least, at_most
 

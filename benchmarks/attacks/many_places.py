@@ -15,15 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import VertiMRFError
-from vertimrf.keys import PrivateKey, PublicKeys
+from vertimrf import (
+    Attribute,
+    Plan,
+    PlanOptions,
+    PrivateKey,
+    PublicKeys,
+    Schema,
+    Secret,
+    VertiMRFError,
+    make_plan,
+)
 from vertimrf.party import party as party_module
-from vertimrf.party.secret import Secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import SystemNoise
 from vertimrf.runs.party_run import PartyRun
 

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import VertiMRFError
+from vertimrf import (
+    Attribute,
+    Impossible,
+    Party,
+    PlanOptions,
+    Schema,
+    Secret,
+    VertiMRFError,
+    make_plan,
+)
 from vertimrf.keys import KeyRing
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 
 from ..verdict import Verdict, at_most
 from .many_places import machine

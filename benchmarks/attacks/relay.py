@@ -9,13 +9,12 @@ import base64
 import functools
 from dataclasses import replace
 
-from vertimrf.errors import VertiMRFError
+from vertimrf import Message, PrivateKey, Server, VertiMRFError
 from vertimrf.files import sealed
 from vertimrf.files.canonical import same_fingerprint
-from vertimrf.keys import KeyRing, PrivateKey, _file_key, called, seal
-from vertimrf.message import KIND, Message
+from vertimrf.keys import KeyRing, _file_key, called, seal
+from vertimrf.message import KIND
 from vertimrf.party.secret import open_envelope, seal_secret
-from vertimrf.server.server import Server
 
 from ..verdict import at_least
 from .deployment import deploy, with_ring

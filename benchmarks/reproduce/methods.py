@@ -28,14 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from vertimrf import Synthesizer
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Message, PlanOptions, RunOptions, Schema, Synthesizer, make_plan
 from vertimrf.keys import KeyRing
-from vertimrf.message import Message
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

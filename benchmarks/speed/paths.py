@@ -1,6 +1,7 @@
 """What the benchmarks call of the package, in one place."""
 
 # ruff: noqa: F401
+from vertimrf import Sketch, synthesize
 from vertimrf.cli.bench import ENCODERS, SECRET, measure_machine, table
 from vertimrf.kernels import warmup
 from vertimrf.kernels.contingency import all_pairs
@@ -18,5 +19,4 @@ from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
 from vertimrf.releases.shared_keys.parameters import SharedKeys
-from vertimrf.sketch import CEILING, Sketch
-from vertimrf.trial import synthesize
+from vertimrf.sketch import CEILING

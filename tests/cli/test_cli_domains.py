@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from commands import good, refused
 
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
+from vertimrf import Plan, Schema
 from vertimrf.privacy.noise import KeyedNoise
 
 PART = """

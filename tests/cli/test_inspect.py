@@ -9,13 +9,12 @@ from builders import schema_of
 from commands import refused
 from planning import plan_with
 
+from vertimrf import Plan, write_table
 from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.files.atomic import write_bytes
-from vertimrf.plan.plan import Plan
 from vertimrf.privacy.standing import REPLACE, Standing
-from vertimrf.tables.arrow import write_table
 
 
 @pytest.fixture(scope="module")

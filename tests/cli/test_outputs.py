@@ -13,18 +13,21 @@ import click
 import pytest
 from commands import ROLES, good, refused, run, workspace
 
+from vertimrf import (
+    Message,
+    Model,
+    Plan,
+    PrivateKey,
+    Schema,
+    Secret,
+    Synthesizer,
+    VertiMRFError,
+    write_report,
+    write_table,
+)
 from vertimrf.cli import main
-from vertimrf.errors import OutputError, VertiMRFError
+from vertimrf.errors import OutputError
 from vertimrf.files.results import check_result, is_stream, save
-from vertimrf.keys import PrivateKey
-from vertimrf.message import Message
-from vertimrf.named_model import Model
-from vertimrf.party.secret import Secret
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
-from vertimrf.report.page import write_report
-from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.arrow import write_table
 from vertimrf.tables.sources import read_arrow
 
 # By command and option: what the name ends in, and whether an existing file is kept.

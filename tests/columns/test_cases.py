@@ -13,10 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.tables.infer import draft_schema
-from vertimrf.trial import synthesize
+from vertimrf import PlanOptions, RunOptions, draft_schema, synthesize
 
 N = 4000
 RNG = np.random.default_rng(7)

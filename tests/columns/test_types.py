@@ -10,16 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema, Synthesizer, draft_schema, write_table
 from vertimrf.columns.private import PrivateDomain
 from vertimrf.columns.read import read_attribute
 from vertimrf.errors import SchemaError
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import metadata_of, sections_of
 from vertimrf.server.rows import decode_pieces, with_holders
-from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.arrow import write_table
-from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.sources import open_pieces, read_arrow
 from vertimrf.tables.table import encode_columns
 

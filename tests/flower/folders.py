@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from builders import schema_of
 
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
+from vertimrf import PlanOptions, RunOptions, Schema
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 

@@ -24,13 +24,9 @@ print(json.dumps(sorted(names)))
 COUNT_COMPILATIONS = """
 import json, sys
 import numpy as np, pyarrow as pa
-from vertimrf import kernels
 from vertimrf.utility.distances import tvd
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
+from vertimrf import PlanOptions, RunOptions, draft_schema, kernels, synthesize
 from vertimrf.tables.ids import record_digests
-from vertimrf.tables.infer import draft_schema
-from vertimrf.trial import synthesize
 modules = [m for name, m in sys.modules.items() if name.startswith("vertimrf.kernels.")]
 def compiled():
     return {f"{m.__name__}.{n}": len(f.signatures) for m in modules for n, f in vars(m).items() if hasattr(f, "signatures")}

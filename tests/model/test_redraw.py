@@ -11,7 +11,7 @@ from builders import named_model, schema_of
 from commands import good, refused
 from scipy import stats
 
-from vertimrf import combine
+from vertimrf import Model, combine
 from vertimrf.errors import MessageError, ModelError
 from vertimrf.model.domain_compression import compression_maps
 from vertimrf.model.fit import fit
@@ -21,7 +21,6 @@ from vertimrf.model.off_tree import fit_off_tree
 from vertimrf.model.redraw import Noise
 from vertimrf.model.trend import Cut, as_trends
 from vertimrf.model.trust import ACROSS
-from vertimrf.named_model import Model
 from vertimrf.plan.binning import finer_bins
 from vertimrf.plan.defaults import default_delta
 from vertimrf.server.parts import PartModel

@@ -11,16 +11,13 @@ from builders import dealt, records_of, schema_of
 from oracles import crossed
 from planning import plan_with
 
+from vertimrf import Message, Party, Plan, PrivateKey, RunOptions, Secret
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files.state import STATE
-from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.message import Message
-from vertimrf.options import RunOptions
+from vertimrf.keys import KeyRing
 from vertimrf.party import party as party_module
-from vertimrf.party.party import Party
 from vertimrf.party.records import InMemory
-from vertimrf.party.secret import Secret, derive
-from vertimrf.plan.plan import Plan
+from vertimrf.party.secret import derive
 
 ROWS = 3000
 SECRET = Secret(bytes(range(32)))

@@ -14,14 +14,12 @@ from msgspec import structs
 from oracles import crossed
 from planning import plan_with
 
+from vertimrf import Message, Party, Secret
 from vertimrf.errors import MessageError
-from vertimrf.message import Message
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.local_marginal import LocalMarginal, first_one_way
 from vertimrf.party.local_model import SCORE_ERRORS, choose_marginals, release_local_model
-from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
-from vertimrf.party.secret import Secret
 from vertimrf.plan.local_plan import MIN_UNIT_SIGMA, SCORE_GRID, LocalPlan
 from vertimrf.plan.planner import UNITS, plan_local
 from vertimrf.plan.workload import Workload

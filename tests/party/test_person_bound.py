@@ -16,18 +16,13 @@ import pytest
 from builders import Tape, colliding_rows, moved
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
-from vertimrf.party.party import Party
+from vertimrf import Attribute, Impossible, OpenSchema, Party, ReadOptions, Schema, Secret
 from vertimrf.party.persons import sample_rows
 from vertimrf.party.private_domains import find_domains
-from vertimrf.party.secret import Secret, id_keys
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.schema import Schema
+from vertimrf.party.secret import id_keys
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.read_options import ReadOptions
 
 SECRET = Secret(bytes(range(32)))
 SHARED = Attribute.integer("s", 3)

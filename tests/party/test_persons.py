@@ -12,25 +12,27 @@ import pytest
 from builders import KEYS, Tape, schema_of
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Ledger,
+    OpenSchema,
+    Party,
+    PlanOptions,
+    ReadOptions,
+    Schema,
+    Secret,
+    Synthesizer,
+    synthesize,
+)
 from vertimrf.errors import PlanError, TableError
 from vertimrf.keys import KeyRing
 from vertimrf.party.check import check_table
-from vertimrf.party.party import Party
 from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
-from vertimrf.party.secret import Secret
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent
-from vertimrf.privacy.ledger import Ledger
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing, neighbours_of
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.read_options import ReadOptions
-from vertimrf.trial import synthesize
 
 KEY = bytes(range(32))
 

@@ -7,9 +7,8 @@ import pytest
 from builders import dealt, schema_of
 from planning import plan_with
 
-from vertimrf.party.party import Party
+from vertimrf import Party, Secret
 from vertimrf.party.records import Composite, InMemory, take_in
-from vertimrf.party.secret import Secret
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.progress import Silent
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder

@@ -8,11 +8,10 @@ import pytest
 from builders import dealt, records_of, schema_of
 
 from benchmarks.attacks.double_release import RELEASE, child, killed_at, steps
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, PrivateKey
 from vertimrf.errors import PrivacyError
 from vertimrf.files import atomic
 from vertimrf.files.state import STATE
-from vertimrf.keys import PrivateKey
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Releases, table_digest
 from vertimrf.tables.table import Table

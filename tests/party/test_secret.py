@@ -10,10 +10,11 @@ import sys
 import pytest
 from builders import written
 
+from vertimrf import PrivateKey, Secret
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files.canonical import ALPHABET
-from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.party.secret import Secret, derive, open_envelope, seal_secret
+from vertimrf.keys import KeyRing
+from vertimrf.party.secret import derive, open_envelope, seal_secret
 
 PLAN = hashlib.sha256(b"a plan").digest()
 

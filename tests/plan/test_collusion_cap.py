@@ -10,11 +10,10 @@ from builders import schema_of
 from commands import good, refused
 from planning import plan_with
 
+from vertimrf import Plan, Schema
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.options import MIN_MESSAGE_BYTES
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})

@@ -4,16 +4,12 @@ import numpy as np
 import pytest
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, OpenSchema, PlanOptions, Schema, make_plan
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
 from vertimrf.plan.merge import merge_schemas
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.rules import parse_rule
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 
 DATES = ["2020-01-01", "2020-02-01", "2020-03-01"]

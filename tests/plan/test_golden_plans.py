@@ -10,10 +10,9 @@ import pytest
 from msgspec.structs import astuple
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema
 from vertimrf.plan import shares
 from vertimrf.plan.defaults import SHARES
-from vertimrf.plan.schema import Schema
 
 # Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later. Those of
 # scheduled pairs were written when pairs became those of single attributes.

@@ -8,14 +8,11 @@ import pytest
 from builders import schema_of
 from planning import edited, plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Impossible, Plan, Schema
 from vertimrf.errors import PlanError
 from vertimrf.plan.binning import halves
 from vertimrf.plan.groups import cut_groups
-from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.shares import TREND_ERROR, USUAL, Outlook, cell_error, distances, longest_seen
 from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error, verdict
 

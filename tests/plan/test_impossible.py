@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from planning import plan_with
 
 from tests.builders import schema_of
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Impossible, Schema
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
-from vertimrf.plan.impossible import Condition, Impossible, contradiction, never
+from vertimrf.plan.impossible import Condition, contradiction, never
 from vertimrf.plan.merge import merge_schemas
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 
 AGE = Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True)

@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Impossible, Schema
 from vertimrf.plan.binning import merge_light
-from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.merging import (
     LIGHT_SIGMAS,
     LONG_DOMAIN,
@@ -15,7 +14,6 @@ from vertimrf.plan.merging import (
     merged_values,
     merging,
 )
-from vertimrf.plan.schema import Schema
 
 COUNTS = st.lists(
     st.one_of(st.integers(-50, 50), st.integers(-50, 10_000)), min_size=1, max_size=80

@@ -3,14 +3,12 @@
 import pytest
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Ledger, OpenSchema, Schema
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.merge import merge_schemas
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.sdv import sections_of
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.ledger import LedgerEntry
 
 
 def asked(*attributes):

@@ -8,11 +8,10 @@ from builders import schema_of
 from msgspec.structs import replace
 from planning import edited, plan_with
 
-from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
+from vertimrf import Plan, PlanOptions, VertiMRFError
+from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files.convert import from_json, to_json
 from vertimrf.plan.local_plan import LocalPlan
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.target import check_target
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import (

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, OpenSchema, Schema
 from vertimrf.columns.dates import temporal
 from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError
 from vertimrf.plan.equations import Equation
 from vertimrf.plan.merge import merge_schemas
-from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.rules import Order, parse_rule
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.table import encode_columns

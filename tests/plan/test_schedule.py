@@ -8,14 +8,11 @@ from builders import dealt, schema_of
 from planning import plan_with
 from roles import messages_of
 
+from vertimrf import Message, RunOptions, Secret, Server
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.keys import KeyRing
-from vertimrf.message import Message
 from vertimrf.model.measurement import bin_table
-from vertimrf.options import RunOptions
-from vertimrf.party.secret import Secret
 from vertimrf.releases.scheduled_pairs.planning import schedule_pairs
-from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 
 ROWS = 20_000

@@ -10,15 +10,13 @@ from builders import KEYS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema, draft_schema
 from vertimrf.columns.read import read_attribute
 from vertimrf.columns.text import MAX_SIZE
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.plan.groups import crossing_pairs
 from vertimrf.plan.merge import merge_schemas
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.infer import draft_schema
 
 EXAMPLE = """
 [[party]]

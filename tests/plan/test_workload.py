@@ -10,21 +10,16 @@ from commands import good, refused
 from msgspec import structs
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Plan, PlanOptions, RunOptions, Schema, Synthesizer
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
-from vertimrf.options import RunOptions
 from vertimrf.party.local_model import ASKED_SHARE, choose_marginals
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import plan_local
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 from vertimrf.plan.workload import MAX_ANALYSES, MAX_COLUMNS, MIN_RELEVANCE, Workload
 from vertimrf.releases.count_sketches.parameters import MAX_WEIGHT
 from vertimrf.releases.count_sketches.planning import MIN_ASKED_BINS
 from vertimrf.releases.count_sketches.weights import ASKED
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
 SCHEMA = schema_of(one={"a": 4, "b": 3, "c": 2}, two={"x": 4, "y": 2})

@@ -6,8 +6,7 @@ import pytest
 from commands import good, refused
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
-from vertimrf.plan.schema import Schema
+from vertimrf import Attribute, Schema
 
 
 def priced(*words):

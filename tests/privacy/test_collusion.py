@@ -11,7 +11,7 @@ from builders import schema_of
 from oracles import half_integer_gaussian
 from planning import plan_with
 
-from vertimrf.plan.schema import Schema
+from vertimrf import Ledger, Schema
 from vertimrf.privacy.accountant import delta, epsilon
 from vertimrf.privacy.events import (
     CountSketchEvent,
@@ -21,7 +21,7 @@ from vertimrf.privacy.events import (
     SketchEvent,
     ThresholdEvent,
 )
-from vertimrf.privacy.ledger import Ledger, LedgerEntry, Part
+from vertimrf.privacy.ledger import LedgerEntry, Part
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.parameters import CountSketches
 

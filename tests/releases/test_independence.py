@@ -15,8 +15,7 @@ from oracles import ALPHA, cdf, chi_square, crossed
 from planning import plan_with
 from scipy import fft, stats
 
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf import Party, Secret
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs

@@ -17,20 +17,16 @@ from builders import dealt, schema_of
 from runs.conversation import SCHEMA, Conversation
 
 import vertimrf
+from vertimrf import Model, PlanOptions, RunOptions, make_plan, write_report
 from vertimrf.files.convert import Number
 from vertimrf.model.measurement import Measurement
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.plan.choice import Choice, coarse_groups, shares_of
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import SystemNoise
 from vertimrf.releases.received import CrossParty
 from vertimrf.releases.register import KINDS
 from vertimrf.releases.release import CrossPartyRelease
-from vertimrf.report.page import write_report
 from vertimrf.trial import run_protocol
 
 RECORDS = 4000

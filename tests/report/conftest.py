@@ -11,11 +11,9 @@ import pytest
 from builders import dealt
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
-from vertimrf.options import RunOptions
-from vertimrf.plan.schema import Schema
+from vertimrf import Attribute, RunOptions, Schema, Trial
 from vertimrf.report.run import Run
-from vertimrf.trial import Trial, run_protocol
+from vertimrf.trial import run_protocol
 
 SCRIPT = "<script>document.title='owned'</script>"
 IMAGE = "<img src=x onerror=document.title='owned'>"

@@ -20,16 +20,15 @@ from pages import Figures, contradictions
 from threadpoolctl import threadpool_limits
 
 import vertimrf
+from vertimrf import PlanOptions, write_report, write_table
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.model.trust import Evidence
-from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.verdict import in_percent
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
-from vertimrf.report.page import compared, page, percent, write_report
+from vertimrf.report.page import compared, page, percent
 from vertimrf.report.run import Run
-from vertimrf.tables.arrow import write_table
 from vertimrf.utility.distances import tvd
 from vertimrf.utility.figures import utility
 from vertimrf.utility.original_values import original_values

@@ -7,10 +7,10 @@ from builders import schema_of
 from planning import plan_with
 from scipy.stats import norm
 
+from vertimrf import Ledger, Schema
 from vertimrf.model.trust import MEASURED, UNKNOWN
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
-from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
+from vertimrf.privacy.ledger import Kind, LedgerEntry
 from vertimrf.report.words import (
     MAX_LINKS,
     errors_in_words,

@@ -15,6 +15,7 @@ from commands import refused
 from pyarrow.fs import LocalFileSystem
 from runs.conversation import Conversation, files_of, said, serve
 
+from vertimrf import PrivateKey
 from vertimrf.errors import (
     CutError,
     ExchangeError,
@@ -23,7 +24,6 @@ from vertimrf.errors import (
     PlaceError,
     RunError,
 )
-from vertimrf.keys import PrivateKey
 from vertimrf.runs import exchange as exchanges
 from vertimrf.runs.exchange import (
     DIGEST,
@@ -413,7 +413,6 @@ def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch)
 FIFO = """
 import sys
 from pathlib import Path
-from vertimrf.errors import VertiMRFError
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun

@@ -15,13 +15,12 @@ from builders import schema_of
 from planning import plan_with
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of, said, serve
 
+from vertimrf import Message, PrivateKey, Secret
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
 from vertimrf.files.atomic import DRAFT
 from vertimrf.files.state import STATE
-from vertimrf.keys import PrivateKey
-from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
-from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.party.secret import seal_secret
 from vertimrf.releases.received import CommonRecords, RecordCount
 from vertimrf.runs.files import match_of, read_match
 from vertimrf.runs.folder import locked

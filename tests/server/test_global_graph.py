@@ -8,12 +8,11 @@ import pytest
 from oracles import crossed
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
-from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
 from vertimrf.server.global_graph import _spanning_forest, combine_graphs, used_in
 

@@ -11,9 +11,8 @@ from builders import dealt, schema_of
 from planning import plan_with
 from roles import messages_of
 
+from vertimrf import RunOptions, Server
 from vertimrf.errors import MessageError
-from vertimrf.options import RunOptions
-from vertimrf.server.server import Server
 from vertimrf.trial import run_protocol
 from vertimrf.utility.distances import tvd
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema
 from vertimrf.model.couple import APART
 from vertimrf.model.measurement import Measurement
-from vertimrf.plan.schema import Schema
 from vertimrf.server.missing import missing_together
 
 SIGMA = 20.0

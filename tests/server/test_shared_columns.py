@@ -10,14 +10,11 @@ from commands import good
 from planning import plan_with
 from roles import messages_of
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Plan, RunOptions, Schema, evaluate
 from vertimrf.errors import PlanError
-from vertimrf.evaluation import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions
 from vertimrf.files.bits import packed_size
-from vertimrf.options import RunOptions
 from vertimrf.plan.defaults import SHARES
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.releases.count_sketches.agreement import agreeing
 from vertimrf.tables.table import Table

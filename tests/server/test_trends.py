@@ -12,15 +12,10 @@ from roles import messages_of, run_server
 from scipy import special
 
 from benchmarks.plain_counts import without_encryption
+from vertimrf import Message, Model, PlanOptions, RunOptions, Secret, Synthesizer
 from vertimrf.errors import MessageError
-from vertimrf.message import Message
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
-from vertimrf.party.secret import Secret
 from vertimrf.plan import shares
-from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.verdict import verdict
-from vertimrf.synthesizer import Synthesizer
 from vertimrf.trial import run_protocol
 
 RECORDS, CORRELATION = 4000, 0.8

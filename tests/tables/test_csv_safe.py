@@ -12,15 +12,11 @@ from commands import good, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, PlanOptions, RunOptions, Schema, write_table
 from vertimrf.errors import TableError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.options import RunOptions
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.runs.server_run import ServerRun
-from vertimrf.tables.arrow import write_table
 from vertimrf.tables.csv_safe import without_formulas
 
 RUN = [

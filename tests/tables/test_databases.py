@@ -16,12 +16,10 @@ import pytest
 from commands import good, refused
 from runs.conversation import RECORDS, SCHEMA, Conversation
 
+from vertimrf import PlanOptions, ReadOptions, Schema
 from vertimrf.errors import TableError
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.runs.folder import SETTINGS
 from vertimrf.runs.party_run import PartyRun
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import located, open_pieces, read_arrow, written
 
 duckdb = pytest.importorskip("duckdb")

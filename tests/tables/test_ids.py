@@ -9,16 +9,13 @@ from oracles import siphash
 from planning import plan_with
 
 from benchmarks.attacks.ids import VICTIM, changed_records, twin, unkeyed
+from vertimrf import OpenSchema, Party, ReadOptions, Secret, Synthesizer, evaluate
 from vertimrf.errors import TableError
-from vertimrf.evaluation import EvaluationOptions, evaluate
+from vertimrf.evaluation import EvaluationOptions
 from vertimrf.party.check import check_table
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, derive, id_keys
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.synthesizer import Synthesizer
+from vertimrf.party.secret import derive, id_keys
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, only_in
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.trial import open_tables
 
 SECRET = Secret(bytes(range(32)))

@@ -10,14 +10,13 @@ from commands import good, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, ReadOptions, Schema
 from vertimrf.errors import TableError
 from vertimrf.party.check import check_ids
 from vertimrf.party.persons import sample_rows
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, format_ids, named_ids
-from vertimrf.tables.read_options import FORMATS, ReadOptions
+from vertimrf.tables.read_options import FORMATS
 from vertimrf.tables.sources import open_pieces
 
 KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))

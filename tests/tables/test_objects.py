@@ -23,21 +23,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    OpenSchema,
+    ReadOptions,
+    Schema,
+    VertiMRFError,
+    draft_schema,
+    write_table,
+)
 from vertimrf.columns.dates import temporal
-from vertimrf.errors import TableError, VertiMRFError
+from vertimrf.errors import TableError
 from vertimrf.party.check import check_table
 from vertimrf.party.private_domains import find_domains
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.tables.arrow import write_table
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.dropped import NO_VALUE
 from vertimrf.tables.ids import shown
-from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.objects import TYPES, from_objects
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
 
 DAY = datetime.date(2020, 1, 3)

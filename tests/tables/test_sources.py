@@ -19,9 +19,8 @@ import pyarrow.parquet
 import pytest
 from commands import good, refused
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema
 from vertimrf.errors import TableError
-from vertimrf.plan.schema import Schema
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.sources import open_pieces, read_arrow

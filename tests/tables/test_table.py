@@ -20,17 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, ReadOptions, draft_schema, write_table
 from vertimrf.columns.dates import temporal
 from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode_pieces
-from vertimrf.tables.arrow import check_output, write_table
+from vertimrf.tables.arrow import check_output
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
-from vertimrf.tables.infer import draft_schema
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces, read_arrow, read_standing
 from vertimrf.tables.table import Table, encode_columns
 

@@ -8,12 +8,10 @@ import pytest
 from commands import good, refused
 from tables.test_sources import CSV, JSON, ROWS, SCHEMA, TABLE, encoded, made
 
+from vertimrf import OpenSchema, draft_schema, evaluate
 from vertimrf.errors import TableError
-from vertimrf.evaluation import evaluate
 from vertimrf.party.check import check_table
-from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.runs.party_run import PartyRun
-from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.parts import parts_of
 from vertimrf.tables.sources import open_pieces, read_arrow
 

@@ -37,16 +37,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from benchmarks.verdict import SMOKE, Verdict, arguments, at_least, finish
-from vertimrf.columns.column import Attribute
-from vertimrf.errors import VertiMRFError
+from vertimrf import Attribute, PlanOptions, PrivateKey, RunOptions, Schema, VertiMRFError
 from vertimrf.files.state import STATE
-from vertimrf.keys import PrivateKey
-from vertimrf.options import RunOptions
 from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
 from vertimrf.party.releases import Releases
 from vertimrf.plan import plan as plans
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.schema import Schema
 from vertimrf.privacy import accountant
 from vertimrf.runs.exchange import DIGEST, Exchange, take_turn
 from vertimrf.runs.files import between

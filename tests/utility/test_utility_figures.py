@@ -8,10 +8,8 @@ import pytest
 from builders import decode
 from commands import good, refused
 
-from vertimrf.columns.column import Attribute
+from vertimrf import Attribute, Schema, write_table
 from vertimrf.errors import PlanError, SchemaError, TableError
-from vertimrf.plan.schema import Schema
-from vertimrf.tables.arrow import write_table
 from vertimrf.utility.figures import utility
 
 ATTRIBUTES = (

@@ -13,10 +13,8 @@ from planning import plan_with
 from roles import messages_of, run_server
 from scipy import stats
 
+from vertimrf import Message, Plan, RunOptions
 from vertimrf.errors import MessageError, PlanError
-from vertimrf.message import Message
-from vertimrf.options import RunOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.releases.randomised_responses.encoding import respond

@@ -11,18 +11,13 @@ from commands import good, refused
 from planning import plan_with
 from roles import run_server
 
+from vertimrf import Message, Model, Party, Plan, Secret, write_table
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
-from vertimrf.message import Message
-from vertimrf.named_model import Model
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
-from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
 from vertimrf.releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
-from vertimrf.tables.arrow import write_table
 
 ROWS = 4000
 

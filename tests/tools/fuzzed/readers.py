@@ -20,42 +20,41 @@ import pyarrow.parquet
 from builders import decode
 from planning import plan_with
 
+from vertimrf import (
+    Ledger,
+    Message,
+    Model,
+    Offer,
+    OpenSchema,
+    Party,
+    Plan,
+    PrivateKey,
+    PublicKeys,
+    ReadOptions,
+    Schema,
+    Secret,
+    Server,
+    Sketch,
+)
 from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError
 from vertimrf.files import sealed
 from vertimrf.files.atomic import MAX_KEY, read_json
-from vertimrf.keys import (
-    Offer,
-    PrivateKey,
-    PublicKeys,
-    _file_key,
-    open_sealed,
-    seal,
-    to_base64,
-)
-from vertimrf.message import Message, largest_message
-from vertimrf.named_model import Model
+from vertimrf.keys import _file_key, open_sealed, seal, to_base64
+from vertimrf.message import largest_message
 from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord, Search
-from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
-from vertimrf.party.secret import Secret, open_envelope
+from vertimrf.party.secret import open_envelope
 from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
 from vertimrf.plan.sections import read_schema
 from vertimrf.plan.summary import summary
-from vertimrf.privacy.ledger import Ledger
 from vertimrf.runs.files import read_match
-from vertimrf.server.server import Server
-from vertimrf.sketch import Sketch
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
-from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces, read_standing
 from vertimrf.tables.table import Table
 

@@ -15,38 +15,43 @@ import tomli_w
 from builders import decode
 from planning import plan_with
 
-from vertimrf.columns.column import Attribute
+from vertimrf import (
+    Attribute,
+    Impossible,
+    Message,
+    Model,
+    OpenSchema,
+    Party,
+    Plan,
+    PrivateKey,
+    ReadOptions,
+    RunOptions,
+    Schema,
+    Secret,
+    Server,
+    Sketch,
+    write_table,
+)
 from vertimrf.columns.dates import temporal
 from vertimrf.errors import ModelError
-from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.message import Message
+from vertimrf.keys import KeyRing
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor
 from vertimrf.model.measurement import Measurement
-from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.party.alignment import sample_ids, seal_sample
 from vertimrf.party.domain_record import DomainRecord, Search
-from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
-from vertimrf.party.secret import Secret, seal_secret
-from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.plan import Plan
-from vertimrf.plan.schema import Schema
+from vertimrf.party.secret import seal_secret
 from vertimrf.privacy.events import GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
 from vertimrf.runs.files import match_of
-from vertimrf.server.server import Server
-from vertimrf.sketch import Sketch
-from vertimrf.tables.arrow import STANDING_FILE, write_table
+from vertimrf.tables.arrow import STANDING_FILE
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
-from vertimrf.tables.read_options import ReadOptions
 
 NAMES = ("hospital", "insurer", "registry")
 RELEASE = "message.release"

@@ -12,6 +12,7 @@ from scipy.optimize import lsq_linear
 from vertimrf.errors import ModelError
 from vertimrf.files import container
 from vertimrf.kernels.jit import threads
+from vertimrf.model import passes
 from vertimrf.model import propagation as layout
 from vertimrf.model.fit import MIN_ON_TOP, FitOptions, _free_parts, fit
 from vertimrf.model.junction_tree import junction_tree
@@ -167,9 +168,9 @@ def test_passes_over_one_large_clique(seed, blocks, monkeypatch):
     """All kinds of tables, levels and blocks, serial and parallel: equal to numpy, and to each other bit by bit."""
     monkeypatch.setattr(layout, "BLOCK_CELLS", blocks)
     monkeypatch.setattr(layout, "PARALLEL_CELLS", 0)
-    monkeypatch.setattr(layout, "LARGE_TABLE", 8)
-    monkeypatch.setattr(layout, "ROW", [150.0, 1.0][seed % 2])
-    monkeypatch.setattr(layout, "LARGEST_INNER", [512, 1, 1, 8][seed % 4])
+    monkeypatch.setattr(passes, "LARGE_TABLE", 8)
+    monkeypatch.setattr(passes, "ROW", [150.0, 1.0][seed % 2])
+    monkeypatch.setattr(passes, "LARGEST_INNER", [512, 1, 1, 8][seed % 4])
     rng = np.random.default_rng(seed)
     sizes = tuple(int(s) for s in rng.integers(1, 7, 5)) if seed % 3 else (2,) * 11
     factors = random_factors(rng, sizes)

@@ -21,6 +21,7 @@ from benchmarks.attacks import (
     encrypted_collusion,
     exchange,
     fingerprints,
+    forgotten,
     ids,
     many_places,
     refusals,
@@ -35,6 +36,7 @@ ATTACKS = {
     "collusion": collusion.rows,
     "encrypted collusion": encrypted_collusion.rows,
     "deviation": deviation.rows,
+    "forgotten noises": forgotten.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "refusals": refusals.rows,
@@ -42,7 +44,7 @@ ATTACKS = {
     "many places": many_places.rows,
     "domains again": domains_again.rows,
 }
-SECONDS = ("fingerprints", "double release", "deviation")
+SECONDS = ("fingerprints", "double release", "deviation", "forgotten noises")
 
 
 def play(names):

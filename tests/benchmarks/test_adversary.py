@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from benchmarks import datasets
-from benchmarks.attacks import bucket, collusion, deviation, exchange, ids, refusals, relay
+from benchmarks.attacks import (
+    bucket,
+    collusion,
+    deviation,
+    exchange,
+    forgotten,
+    ids,
+    refusals,
+    relay,
+)
 from benchmarks.attacks.deployment import NAMES, deploy
 from vertimrf.files import sealed
 from vertimrf.keys import PublicKeys
@@ -129,6 +138,13 @@ def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
 def test_who_departs_from_encrypted_counts_reads_rows_as_the_threat_model_says():
     read, marked = deviation.read_whole(100)
     assert read == marked > 400
+
+
+@pytest.mark.parametrize("noise", [forgotten.NOISE, forgotten.ZERO, forgotten.FLOODING])
+def test_a_selector_that_forgets_one_of_its_noises_is_read_and_no_other(noise):
+    """24 words. Without the flooding one is wrong with a chance of 1e-3. With all noises 23 are right with a chance of 2e-6."""
+    assert forgotten.right(noise, noise, 24) >= 21
+    assert forgotten.right(None, noise, 24) < 23
 
 
 def test_no_victim_is_told_by_a_refusal():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ Words = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Integral = npt.NDArray[np.integer]
+# Arrays by name, as a file has them.
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def memory() -> float:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Bytes, Floats, Integers
+from .arrays import Arrays, Bytes, Floats, Integers
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes
@@ -109,9 +109,7 @@ class Message:
         }
         if plan.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
-        arrays: dict[str, npt.NDArray[Any]] = {
-            f"marginal{i}": m.counts for i, m in enumerate(self.marginals)
-        }
+        arrays: Arrays = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {
             f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))
         }
@@ -249,7 +247,7 @@ def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> N
 
 
 def _unpacked(
-    arrays: dict[str, npt.NDArray[Any]],
+    arrays: Arrays,
     name: str,
     first: int,
     sketch: CrossPartyRelease,
@@ -271,7 +269,7 @@ def _unpacked(
     return out
 
 
-def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
+def _tables(arrays: Arrays, plan: Plan, party: int) -> tuple[Integers, ...]:
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, mine) in enumerate(plan.counted_pairs(party)):
@@ -284,7 +282,7 @@ def _tables(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tupl
     return tuple(out)
 
 
-def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> Message:
+def _validated(header: dict[str, Any], arrays: Arrays, plan: Plan) -> Message:
     party = header["party"]
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
         raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
@@ -336,7 +334,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     )
 
 
-def _fine(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[Integers, ...]:
+def _fine(arrays: Arrays, plan: Plan, party: int) -> tuple[Integers, ...]:
     """Fine marginals, each checked against the plan."""
     out = []
     for number, a in enumerate(plan.fine_of(party)):
@@ -348,7 +346,7 @@ def _fine(arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int) -> tuple[
 
 
 def _marginals(
-    entries: Sequence[dict[str, Any]], arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
+    entries: Sequence[dict[str, Any]], arrays: Arrays, plan: Plan, party: int
 ) -> list[LocalMarginal]:
     """Local marginals, each checked against the plan.
 
@@ -522,9 +520,7 @@ def _merged(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> dict[int, 
     return merged_values(one_way, plan.local[party].one_way_sigma, long)
 
 
-def _array(
-    arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]
-) -> npt.NDArray[Any]:
+def _array(arrays: Arrays, name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     if name not in arrays:
         raise MessageError(f"it lacks {name}, which the plan asks for.")
     array = arrays[name]
@@ -535,9 +531,7 @@ def _array(
     return array
 
 
-def _packed(
-    name: str, first: int, tables: Sequence[Bytes], sketch: CrossPartyRelease
-) -> dict[str, npt.NDArray[Any]]:
+def _packed(name: str, first: int, tables: Sequence[Bytes], sketch: CrossPartyRelease) -> Arrays:
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
     return {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .errors import PlanError
 from .files.convert import check_types
 from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS
-from .plan.options import check_population
+from .plan.options import check_population, described
 from .progress import Logged, Progress
 
 
@@ -43,15 +43,10 @@ class RunOptions:
         PlanError: an option out of range.
     """
 
-    rows: int | None = field(
-        default=None, metadata={"help": "Synthetic rows; default the noisy record count."}
-    )
-    seed: int | None = field(
-        default=None,
-        metadata={"help": "Seed for the synthetic rows; privacy noise has no seed."},
-    )
-    csv_safe: bool = field(default=False, metadata={"help": CSV_SAFE_HELP})
-    num_threads: int | None = field(default=None, metadata={"help": "Threads for the kernels."})
+    rows: int | None = described(None, "Synthetic rows; default the noisy record count.")
+    seed: int | None = described(None, "Seed for the synthetic rows; privacy noise has no seed.")
+    csv_safe: bool = described(False, CSV_SAFE_HELP)
+    num_threads: int | None = described(None, "Threads for the kernels.")
     progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
@@ -85,25 +80,19 @@ class EvaluationOptions:
         PlanError: the population is unknown.
     """
 
-    ways: tuple[int, ...] | None = field(
-        default=None,
-        metadata={"help": "Attributes per marginal; default 3,4,5, or as many as there are."},
+    ways: tuple[int, ...] | None = described(
+        None, "Attributes per marginal; default 3,4,5, or as many as there are."
     )
-    marginals: int = field(
-        default=300, metadata={"help": "Number of random marginals for each of --ways."}
+    marginals: int = described(300, "Number of random marginals for each of --ways.")
+    seed: int = described(0, "Seed for the choice of marginals.")
+    party: str | None = described(
+        None, "Compare only this party's attributes; give its real table alone."
     )
-    seed: int = field(default=0, metadata={"help": "Seed for the choice of marginals."})
-    party: str | None = field(
-        default=None,
-        metadata={"help": "Compare only this party's attributes; give its real table alone."},
+    population: str = described(
+        INNER, "Compare the records in all real tables (inner), or in any (outer)."
     )
-    population: str = field(
-        default=INNER,
-        metadata={"help": "Compare the records in all real tables (inner), or in any (outer)."},
-    )
-    label: str | None = field(
-        default=None,
-        metadata={"help": "Column that trees predict, trained on synthetic rows; adds scores."},
+    label: str | None = described(
+        None, "Column that trees predict, trained on synthetic rows; adds scores."
     )
 
     def __post_init__(self) -> None:

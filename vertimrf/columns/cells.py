@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Floats, Int32s, Integers
+from ..arrays import Flags, Floats, Int32s, Integers, Integral
 from ..errors import SchemaError, TableError
 from .calendar import EPOCH, Calendar, to_number
 from .cell_types import plain_cells
@@ -383,6 +383,6 @@ def _seconds(column: pa.ChunkedArray, zone: str | None) -> tuple[Floats, Flags]:
     return np.where(near, moments / 1e6, ticks * (each / 1e6)), missing
 
 
-def present_codes(codes: npt.NDArray[np.integer], present: int) -> pa.Array:
+def present_codes(codes: Integral, present: int) -> pa.Array:
     """Codes below ``present``, null instead of the others [int64]."""
     return pa.array(codes.astype(np.int64), mask=codes >= present)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Integral
 from ..errors import SchemaError
 from .cell_types import check_number_type
 from .column import Attribute
@@ -14,7 +15,6 @@ from .listed import codes_among, nearest_of
 from .text import Value, no_domain
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from ..arrays import Floats
@@ -97,13 +97,11 @@ class Coded(Attribute, domain="codes"):
 
         return coded_encoder(self, where)
 
-    def original(
-        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
-    ) -> Floats | None:
+    def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """See :class:`Attribute`."""
         return None
 
-    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+    def arrow(self, codes: Integral, drawn: Floats | None) -> pa.Array:
         """See :class:`Attribute`."""
         from .cell_types import typed_numbers
         from .cells import present_codes

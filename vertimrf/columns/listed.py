@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Integral
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, unknown_type
 from .column import Attribute
@@ -18,7 +19,6 @@ from .partition import decimals
 from .text import MAX_SIZE, MISSING_TEXT, Value, is_text, no_domain, parse
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from ..arrays import Floats
@@ -184,16 +184,14 @@ class Listed(Attribute, domain="values"):
 
         return listed_encoder(self, where)
 
-    def original(
-        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
-    ) -> Floats | None:
+    def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """See :class:`Attribute`."""
         if not self.holds_numbers:
             return None
         numbers: Floats = np.array([*map(float, self.values), *[np.nan] * self.missing])[codes]
         return numbers
 
-    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+    def arrow(self, codes: Integral, drawn: Floats | None) -> pa.Array:
         """See :class:`Attribute`."""
         import pyarrow as pa
 

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 from ..errors import VertiMRFError
 from .canonical import json_of
 
+AnyPath = str | os.PathLike[str]
+
 # Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas
 # and reports, which list values. A file from somebody else must not fill the reader's memory.
 MAX_KEY = 1 << 20
@@ -40,7 +42,7 @@ def draft_of(path: Path) -> Path:
 
 @contextmanager
 def replacing(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     *,
     private: bool = False,
     synced: bool = False,
@@ -88,9 +90,7 @@ def replacing(
             os.unlink(draft, dir_fd=dir_fd)
 
 
-def write_bytes(
-    path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False
-) -> None:
+def write_bytes(path: AnyPath, data: bytes, *, private: bool = False, synced: bool = False) -> None:
     """Write bytes to a file atomically.
 
     Args:
@@ -105,9 +105,7 @@ def write_bytes(
         file.write(data)
 
 
-def write_text(
-    path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False
-) -> None:
+def write_text(path: AnyPath, text: str, *, private: bool = False, synced: bool = False) -> None:
     """Write UTF-8 text to a file atomically.
 
     Args:
@@ -121,7 +119,7 @@ def write_text(
     write_bytes(path, text.encode(), private=private, synced=synced)
 
 
-def sync(path: str | os.PathLike[str], *, dir_fd: int | None = None) -> None:
+def sync(path: AnyPath, *, dir_fd: int | None = None) -> None:
     """Make the contents of a file, or the names in a folder, survive a crash of the machine."""
     handle = os.open(path, os.O_RDONLY, dir_fd=dir_fd)
     try:
@@ -135,9 +133,7 @@ def kind_of(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "something else")
 
 
-def open_regular(
-    path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True
-) -> BinaryIO:
+def open_regular(path: AnyPath, *, dir_fd: int | None = None, links: bool = True) -> BinaryIO:
     """Open a regular file for reading.
 
     Other files, such as named pipes, are refused without waiting.
@@ -163,7 +159,7 @@ def open_regular(
 
 
 def read_bytes(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     what: str,
     error: type[VertiMRFError],
     most: int,
@@ -199,9 +195,7 @@ def read_bytes(
     return data
 
 
-def read_json(
-    path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MAX_JSON
-) -> Any:
+def read_json(path: AnyPath, what: str, error: type[VertiMRFError], most: int = MAX_JSON) -> Any:
     """Read a JSON file of limited size; arguments as in :func:`read_bytes`.
 
     Raises:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Arrays
 from ..errors import MessageError
 from .atomic import read_bytes
 from .canonical import json_of
@@ -30,7 +30,7 @@ MAX_BYTES = 1 << 32
 DTYPES = {"uint8", "uint16", "int64", "float64"}
 
 
-def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> bytes:
+def pack(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
     """Serialise a header and named arrays.
 
     Args:
@@ -52,9 +52,7 @@ def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]])
     return body + hashlib.sha256(body).digest()
 
 
-def unpack(
-    data: bytes, kind: str, where: str
-) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], Arrays]:
     """Read a container of one kind.
 
     Args:
@@ -74,7 +72,7 @@ def unpack(
     return header, arrays
 
 
-def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], Arrays]:
     """Read a container of any kind.
 
     Args:
@@ -103,7 +101,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
     try:
         description = json_of(data[PREFIX.size : PREFIX.size + length])
         kind, header = str(description["kind"]), description["header"]
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: Arrays = {}
         offset = PREFIX.size + length
         for name, dtype, shape in description["arrays"]:
             if dtype not in DTYPES or any(not isinstance(s, int) or s < 0 for s in shape):

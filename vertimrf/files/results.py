@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import OutputError
-from .atomic import kind_of, replacing
+from .atomic import AnyPath, kind_of, replacing
 
 # The name of standard output.
 STDOUT = "-"
 
 
-def is_stream(path: str | os.PathLike[str]) -> bool:
+def is_stream(path: AnyPath) -> bool:
     """Whether what is written to a path goes elsewhere: a pipe, a terminal or another device.
 
     A link to one, such as /dev/stdout, is one. Disks are not: writing to them destroys files.
@@ -34,7 +34,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
-def check_result(path: str | os.PathLike[str]) -> None:
+def check_result(path: AnyPath) -> None:
     """Check before the work that a result can be written to a path.
 
     Args:
@@ -73,9 +73,7 @@ def check_result(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def opened(
-    path: str | os.PathLike[str], *, private: bool = False, synced: bool = False
-) -> Iterator[BinaryIO]:
+def opened(path: AnyPath, *, private: bool = False, synced: bool = False) -> Iterator[BinaryIO]:
     """Open what a user named for a result.
 
     A file is replaced when the block ends without an error, as by :func:`~.atomic.replacing`. A
@@ -113,7 +111,7 @@ def opened(
 
 
 def save(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     content: str | bytes,
     *,
     private: bool = False,

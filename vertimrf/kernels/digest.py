@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Bytes, Words
+from ..arrays import Bytes, Integral, Words
 from .jit import in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
@@ -205,7 +205,7 @@ def eight_or_more(data: npt.NDArray) -> Bytes:
     return out
 
 
-def digest_strings(key: bytes, offsets: npt.NDArray[np.integer], data: Bytes) -> Words:
+def digest_strings(key: bytes, offsets: Integral, data: Bytes) -> Words:
     """Digests of strings or byte strings in Arrow layout.
 
     Args:
@@ -240,7 +240,7 @@ def digest_strings(key: bytes, offsets: npt.NDArray[np.integer], data: Bytes) ->
     return out
 
 
-def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> Words:
+def digest_integers(key: bytes, values: Integral) -> Words:
     """Digests of the decimal text of integers.
 
     Args:

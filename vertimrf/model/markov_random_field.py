@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Floats, Integers
+from ..arrays import Arrays, Floats, Integers
 from ..errors import ModelError, NoMassError
 from ..kernels.jit import for_each
 from .domain_compression import Compression
@@ -220,7 +220,7 @@ class MarkovRandomField:
         model.__dict__["beliefs"] = self.beliefs
         return model
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def parts(self) -> tuple[dict[str, Any], Arrays]:
         """The model as parts of a file: a header for JSON, and named arrays."""
         header = {
             "sizes": list(self.tree.sizes),
@@ -231,9 +231,7 @@ class MarkovRandomField:
             "factors": [list(f.attributes) for f in self.factors],
             "beyond": [list(f.attributes) for f in self.off_tree],
         }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            f"logs{i}": f.logs for i, f in enumerate(self.factors)
-        }
+        arrays: Arrays = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
         arrays |= {f"beyond{i}": f.logs for i, f in enumerate(self.off_tree)}
         if self.classes:
             header["classes"] = list(self.classes)

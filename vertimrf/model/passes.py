@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ SHORTEST_RUN = 4
 # Least cells, and least share of its clique's cells, of a table that affects the order of axes.
 LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
 Attributes = tuple[int, ...]
+# Rows of the integer tables.
+Rows = list[list[int]]
 
 
 def axis_map(shape: Sequence[int], strides: Sequence[int]) -> Integers:
@@ -237,7 +239,6 @@ class _Walk:
         return out
 
 
-@dataclass
 class Program:
     """Builder of the integer tables that the kernels interpret.
 
@@ -245,27 +246,25 @@ class Program:
     ``scratch`` cells of the worker that runs them; ``movable`` has where they were placed first.
     """
 
-    sizes: Sequence[int]
-    block_cells: int
-    taken: int
-    passes: list[list[int]] = field(default_factory=list)
-    levels: list[list[int]] = field(default_factory=list)
-    groups: list[list[int]] = field(default_factory=list)
-    terms: list[list[int]] = field(default_factory=list)
-    children: list[list[int]] = field(default_factory=list)
-    blocks: list[list[int]] = field(default_factory=list)
-    tasks: list[_Task] = field(default_factory=list)
-    last_tasks: list[int] = field(default_factory=list)
-    movable: dict[int, int] = field(default_factory=dict)
-    maps: list[Int32s] = field(default_factory=list)
-    map_cells: int = 0
-    scratch: int = 0
-    known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
+    def __init__(self, sizes: Sequence[int], block_cells: int, taken: int) -> None:
+        self.sizes, self.block_cells, self.taken = sizes, block_cells, taken
+        self.passes: Rows = []
+        self.levels: Rows = []
+        self.groups: Rows = []
+        self.terms: Rows = []
+        self.children: Rows = []
+        self.blocks: Rows = []
+        self.tasks: list[_Task] = []
+        self.last_tasks: list[int] = []
+        self.movable: dict[int, int] = {}
+        self.maps: list[Int32s] = []
+        self.map_cells = self.scratch = 0
+        self.known_maps: dict[tuple[tuple[int, int], ...], int] = {}
 
     def arrays(self, worker: int) -> tuple[npt.NDArray, ...]:
         """The kernels' arguments before ``memory``, for one worker."""
 
-        def table(rows: list[list[int]], columns: int) -> Integers:
+        def table(rows: Rows, columns: int) -> Integers:
             return np.array(rows, np.int64).reshape(len(rows), columns)
 
         passes = table(self.passes, kernels.P_COLUMNS)
@@ -311,36 +310,23 @@ class Program:
             tuple(self.sizes),
         )
         walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
-        row = [0] * kernels.P_COLUMNS
-        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = (
-            walk.width,
-            walk.stride,
-            len(walk.outer),
-        )
-        row[kernels.P_ROLE], row[kernels.P_UP], row[kernels.P_SEPARATOR] = role, up, separator
-        row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms(walk.within(reads), (), walk.inner)
-        row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms(walk.within(writes), (), walk.inner)
-        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = (
-            walk.rows,
-            walk.run,
-            len(walk.active),
-        )
-        row[kernels.P_WORK] = self._take(walk.width)
-        row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(walk.rows), self._take(walk.rows)
-        row[kernels.P_CHILD0] = len(self.children)
-        self.children += [list(map(int, link)) for link in links]
-        row[kernels.P_CHILD1] = len(self.children)
-        row[kernels.P_GROUP0] = len(self.groups)
+        base = self._terms(walk.within(reads), (), walk.inner)
+        out = self._terms(walk.within(writes), (), walk.inner)
+        scratch = [self._take(cells) for cells in (walk.width, walk.rows, walk.rows)]
+        levels, groups, blocks = len(self.levels), len(self.groups), len(self.blocks)
         level_groups, sums = self._add_groups(walk)
-        row[kernels.P_GROUP1] = len(self.groups)
-        row[kernels.P_MERGED] = sums + walk.stride
-        row[kernels.P_LEVEL0] = len(self.levels)
         self._add_levels(walk, level_groups)
-        row[kernels.P_CHANGE] = self._keep(walk.changes())
-        row[kernels.P_BLOCK0] = len(self.blocks)
-        self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
-        row[kernels.P_BLOCK1] = len(self.blocks)
-        if row[kernels.P_BLOCK1] - row[kernels.P_BLOCK0] == 1:
+        change = self._keep(walk.changes())
+        self._add_blocks(walk, self.groups[groups:], sums)
+        children = len(self.children)
+        self.children += [list(map(int, link)) for link in links]
+        # In the order of the columns of the kernels.
+        row = [
+            *(walk.width, walk.stride, walk.rows, walk.run, len(walk.outer), len(walk.active)),
+            *(levels, groups, len(self.groups), *base, *out, change, *scratch, sums + walk.stride),
+            *(blocks, len(self.blocks), role, up, separator, children, len(self.children)),
+        ]
+        if len(self.blocks) - blocks == 1:
             self.movable[len(self.passes)] = begin
             self.scratch, self.taken = max(self.scratch, self.taken - begin), begin
         self._add_tasks(row, tuple(self.last_tasks[p] for p in before))

@@ -37,7 +37,7 @@ from ..columns.cells import written_out
 from ..columns.private import PrivateDomain
 from ..columns.read import read_attribute
 from ..errors import PrivacyError, VertiMRFError
-from ..files.atomic import MAX_KEY, read_bytes, read_json, write_bytes, write_text
+from ..files.atomic import MAX_KEY, AnyPath, read_bytes, read_json, write_bytes, write_text
 from ..files.state import STATE, make_folder, state_folder
 from ..plan.open_schema import OpenSchema
 from ..privacy.ledger import LedgerEntry
@@ -58,8 +58,8 @@ class Search:
     """
 
     part: OpenSchema
-    part_path: str | os.PathLike[str]
-    table_path: str | os.PathLike[str]
+    part_path: AnyPath
+    table_path: AnyPath
     table: pa.Table
 
 
@@ -82,7 +82,7 @@ class DomainRecord:
         folder: where it is; by default in the state folder.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, folder: AnyPath | None = None) -> None:
         self._folder = Path(folder) if folder is not None else state_folder() / "domains"
         self.path = self._folder / "found.json"
 

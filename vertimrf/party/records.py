@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Codes, Int32s, Integers, Words
+from ..arrays import Codes, Int32s, Integers, Integral, Words
 from ..columns.column import Attribute
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
@@ -44,7 +43,7 @@ class Composite:
     """
 
     places: tuple[int, ...]
-    maps: tuple[npt.NDArray[np.integer], ...]
+    maps: tuple[Integral, ...]
 
     def values(self, codes: Codes, out: Codes) -> None:
         """Write the values of records [shape=(n,), uint16], from their codes [shape=(d, n)]."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import MessageError, PrivacyError
 from ..files import container
-from ..files.atomic import replacing
+from ..files.atomic import AnyPath, replacing
 from ..files.state import STATE, make_folder, state_folder
 from ..keys import PrivateKey
 from .records import Records
@@ -79,7 +79,7 @@ class Releases:
         folder: where the records are. It is made with the first record. :meth:`of` has a party's.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: AnyPath) -> None:
         self.folder = Path(folder)
 
     @classmethod

@@ -16,9 +16,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Integral
 from .binning import halves, merge_light
 from .schema import Schema
 
@@ -77,7 +76,7 @@ def kept_apart(schema: Schema, halved: Collection[int] = ()) -> frozenset[int]:
 
 
 def merged_values(
-    one_way: Mapping[int, npt.NDArray[np.integer] | Floats],
+    one_way: Mapping[int, Integral | Floats],
     sigma: float,
     long: Mapping[int, Merging],
 ) -> dict[int, Integers]:

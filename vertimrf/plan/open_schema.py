@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ..columns.column import PRIVATE, Attribute
 from ..columns.private import PrivateDomain
 from ..errors import SchemaError
+from ..files.atomic import AnyPath
 from ..privacy.ledger import LedgerEntry
 from .equations import Equation, Rule
 from .impossible import Impossible
@@ -103,7 +103,7 @@ class OpenSchema:
         return cls(schema, wanted, tuple(later), rules)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> OpenSchema:
+    def load(cls, path: AnyPath) -> OpenSchema:
         """Read a schema file, as :meth:`Schema.load`.
 
         Raises:

@@ -68,7 +68,7 @@ def check_persons(records: int) -> None:
         raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
 
 
-def _option(default: Any, text: str) -> Any:
+def described(default: Any, text: str) -> Any:
     """An attribute with the help of its command-line option."""
     return field(default=default, metadata={"help": text})
 
@@ -120,42 +120,42 @@ class PlanOptions:
         PlanError: an option is out of range.
     """
 
-    expected_records: int | None = _option(None, "Public order of magnitude of the table.")
-    delta: float | None = _option(None, DELTA_HELP)
-    tau: int = _option(TAU, "Largest clique of the global model, in cells.")
-    encoder: str = _option(
+    expected_records: int | None = described(None, "Public order of magnitude of the table.")
+    delta: float | None = described(None, DELTA_HELP)
+    tau: int = described(TAU, "Largest clique of the global model, in cells.")
+    encoder: str = described(
         ENCODER,
         "count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
-    claim_as_published: bool = _option(
+    claim_as_published: bool = described(
         False, "Needed for the published encoder: its claim does not hold."
     )
     keys: int | None = None
-    message_bytes: int | None = _option(
+    message_bytes: int | None = described(
         None,
         f"Budget for a party's sketches in MB, besides local marginals; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
         f"{PAIRS_BYTES / 1e6:g}.",
     )
-    collusion_epsilon: float | None = _option(
+    collusion_epsilon: float | None = described(
         None,
         "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb.",
     )
     shares: tuple[float, float, float] | None = None
     local_models: bool = True
-    workload: Wanted = _option(  # noqa: RUF009
+    workload: Wanted = described(  # noqa: RUF009
         None,
         "What the result is for: 'pay ~ age + sex', 'mean(pay) by sex, year', 'pay vs sex, age', or columns "
         "together, 'pay,sex,age'; repeat for more.",
     )
-    records_per_person: int = _option(
+    records_per_person: int = described(
         1, "Most records of one person; parties leave out further ones."
     )
-    population: str = _option(
+    population: str = described(
         INNER,
         "People of the table, if parties hold different people: those that all hold (inner), or everybody (outer).",
     )
-    domain_share: float = _option(DOMAIN_SHARE, "Share of epsilon for finding private domains.")
-    even_if_useless: bool = _option(False, "Plan even if the result is predicted to be useless.")
+    domain_share: float = described(DOMAIN_SHARE, "Share of epsilon for finding private domains.")
+    even_if_useless: bool = described(False, "Plan even if the result is predicted to be useless.")
 
     def __post_init__(self) -> None:
         check_types(self, PlanError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +12,7 @@ import msgspec
 import tomli_w
 
 from ..errors import SchemaError
-from ..files.atomic import MAX_JSON, read_bytes
+from ..files.atomic import MAX_JSON, AnyPath, read_bytes
 from ..files.canonical import check_depth, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry
@@ -130,7 +129,7 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
     return out
 
 
-def read_schema(path: str | os.PathLike[str], make: Callable[[Any], T]) -> T:
+def read_schema(path: AnyPath, make: Callable[[Any], T]) -> T:
     """Read a schema file: JSON if the name ends in .json, else TOML.
 
     Args:

@@ -23,9 +23,8 @@ import os
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Integers
+from ..arrays import Integers, Integral
 from .sampler import Stream, discrete_gaussian, two_sided_geometric
 
 
@@ -68,7 +67,7 @@ class KeyedNoise:
         drawn = draw(self._draw(law, parameter, exact), exact.size, parameter)
         return exact + drawn.reshape(exact.shape)
 
-    def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:
+    def _draw(self, law: str, parameter: float, exact: Integral) -> Stream:
         """The random stream of the next draw."""
         what = repr((law, float(parameter).hex(), exact.shape)).encode()
         values = exact.astype(exact.dtype.newbyteorder("<"), copy=False)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Bytes, Codes, Integers, Words
+from ..arrays import Bytes, Codes, Integers, Integral, Words
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..files.convert import to_json
 from ..kernels.geometric import hazards
@@ -101,7 +101,7 @@ class Encoder:
     def update(
         self,
         digests: Words,
-        codes: npt.NDArray[np.integer],
+        codes: Integral,
         progress: Progress = SILENT,
     ) -> None:
         """Add a chunk of records.
@@ -298,7 +298,7 @@ def checked_records(
     attributes: Sequence[int],
     sizes: Sequence[int],
     digests: Words,
-    codes: npt.NDArray[np.integer],
+    codes: Integral,
 ) -> tuple[Words, Codes]:
     """Check a chunk of records and convert it to what the kernels expect.
 

@@ -37,7 +37,7 @@ from ..errors import (
     VertiMRFError,
     some,
 )
-from ..files.atomic import MAX_JSON
+from ..files.atomic import MAX_JSON, AnyPath
 from ..files.canonical import canonical, json_of
 from ..files.shared_folder import SharedFolder
 from .files import SERVER, file_name
@@ -129,7 +129,7 @@ class Exchange:
         folder: the folder, if the place is one on this machine.
     """
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
+    def __init__(self, place: AnyPath) -> None:
         self._address = str(place)
         self.place = re.sub(r"(://[^/@:]*):[^/]*@", r"\1:…@", self._address)
         # By path, the digest of the file that was put, and the stamp of that file.

@@ -20,7 +20,16 @@ from typing import Any, TypeVar
 import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
-from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
+from ..files.atomic import (
+    DRAFT,
+    MAX_KEY,
+    AnyPath,
+    open_regular,
+    read_bytes,
+    sync,
+    write_bytes,
+    write_text,
+)
 from ..files.canonical import canonical
 from ..files.convert import from_json, to_json
 from ..files.state import make_folder
@@ -50,7 +59,7 @@ class RunFolder:
         RunError: the folder is not a run folder of that role.
     """
 
-    def __init__(self, path: str | os.PathLike[str], role: str) -> None:
+    def __init__(self, path: AnyPath, role: str) -> None:
         self.path = Path(path).absolute()
         self._locks = 0
         self.settings = read_settings(self.path)
@@ -246,7 +255,7 @@ class RunFolder:
 
 
 def create(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     settings: Mapping[str, Any],
     owner: str | None,
     files: Mapping[str, bytes],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import MessageError, PlanError, RunError, UnmatchedError, VertiMRFError
 from ..files import sealed
-from ..files.atomic import MAX_KEY, check_space, draft_of, parse_json, sync, write_text
+from ..files.atomic import MAX_KEY, AnyPath, check_space, draft_of, parse_json, sync, write_text
 from ..keys import PublicKeys
 from ..message import Message, largest_message
 from ..options import RunOptions
@@ -96,7 +95,7 @@ class ServerRun(Run):
         SchemaError: its schema cannot be read.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
+    def __init__(self, folder: AnyPath, options: RunOptions | None = None) -> None:
         files = RunFolder(folder, "server")
         self.settings = settings_as(ServerSettings, files.settings, files.path)
         self.schema = Schema.load(files.path / SCHEMA)
@@ -109,9 +108,9 @@ class ServerRun(Run):
     @classmethod
     def create(
         cls,
-        folder: str | os.PathLike[str],
+        folder: AnyPath,
         *,
-        schema: Schema | str | os.PathLike[str],
+        schema: Schema | AnyPath,
         epsilon: float,
         planning: PlanOptions,
         out: str = "synthetic.parquet",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Flags, Floats
+from ..arrays import Flags, Floats, Integral
 from ..columns.column import Attribute
 from ..plan.rules import Order, in_order
 
@@ -19,10 +18,10 @@ TRIES = 100
 def keep_order(
     rules: Sequence[Order],
     attributes: Sequence[Attribute],
-    codes: npt.NDArray[np.integer],
+    codes: Integral,
     absent: Flags,
     numbers: Sequence[Floats | None],
-    draw: Callable[[int, npt.NDArray[np.integer]], Floats],
+    draw: Callable[[int, Integral], Floats],
     rng: np.random.Generator,
 ) -> None:
     """Change numbers in place so that all records keep the rules.

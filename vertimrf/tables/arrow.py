@@ -30,6 +30,7 @@ from .objects import from_objects
 # file with this ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
+RecordBatches = Iterator[pa.RecordBatch]
 # What tables' names end in.
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
@@ -267,7 +268,7 @@ def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:
 def object_batches(
     columns: Mapping[str, Column], wanted: Sequence[str], unreadable: Unreadable
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a data frame, without rows of which a cell in a wanted column is no value."""
+    """RecordBatches of a data frame, without rows of which a cell in a wanted column is no value."""
     unfit: dict[int, str] = {}
     arrays = []
     for name in wanted:

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
-from .arrow import PIECE_ROWS, Pieces
+from .arrow import PIECE_ROWS, Pieces, RecordBatches
 from .dropped import Unreadable
 from .values import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
 PASSWORD = re.compile(r"(?i)//[^@]*:[^@]*@|password=")
 # Names of columns, and batches of them.
-Found = tuple[Sequence[str], Callable[[Unreadable], Iterator[pa.RecordBatch]]]
+Found = tuple[Sequence[str], Callable[[Unreadable], RecordBatches]]
 
 
 def database_of(source: object) -> tuple[str, str] | None:
@@ -119,7 +119,7 @@ def query_pieces(kind: str, place: str, where: str, query: str | None) -> Pieces
         with any_error(where), READERS[kind](place, f"SELECT {columns} {inner}{end}") as found:
             yield found
 
-    def batches(columns: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
         with run(", ".join(quoted)) as (_, found):
             yield from found(unreadable)

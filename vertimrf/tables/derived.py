@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -14,7 +14,7 @@ from ..arrays import Flags, Floats
 from ..columns.column import Attribute
 from ..plan.equations import Equation
 from ..plan.schema import Schema
-from .arrow import Pieces
+from .arrow import Pieces, RecordBatches
 from .dropped import Tally, Unreadable
 from .read_options import DEFAULT, ReadOptions
 from .sources import Source, open_pieces
@@ -93,8 +93,8 @@ def _batches(
     domains: Mapping[str, Attribute],
     columns: Sequence[str],
     unreadable: Unreadable,
-) -> Iterator[pa.RecordBatch]:
-    """Batches of a table and the column that an equation gives."""
+) -> RecordBatches:
+    """RecordBatches of a table and the column that an equation gives."""
     if equation.name not in columns:
         yield from pieces.batches(columns, unreadable)
         return

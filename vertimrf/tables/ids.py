@@ -6,7 +6,7 @@ import functools
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..columns.cells import by_type, cell_value, is_text, written_out
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_integers, digest_strings
 from ..plan.id_form import LONGEST_FORM
-from .arrow import Pieces, mended
+from .arrow import Pieces, RecordBatches, mended
 from .dropped import EXAMPLES, Tally, Unreadable
 from .read_options import ReadOptions, check_formats
 
@@ -139,7 +139,7 @@ def _joined_batches(
     formats: Sequence[str],
     columns: Sequence[str],
     unreadable: Unreadable,
-) -> Iterator[pa.RecordBatch]:
+) -> RecordBatches:
     if name not in columns:
         yield from pieces.batches(columns, unreadable)
         return

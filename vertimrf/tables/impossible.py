@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Codes, Flags
+from ..arrays import Codes, Flags, Integral
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 
@@ -26,9 +25,7 @@ def ruled_out(schema: Schema, party: str) -> dict[str, tuple[Combination, ...]]:
     }
 
 
-def possible(
-    codes: Codes | Sequence[npt.NDArray[np.integer]], combinations: Iterable[Combination]
-) -> Flags:
+def possible(codes: Codes | Sequence[Integral], combinations: Iterable[Combination]) -> Flags:
     """Which records have none of some impossible combinations.
 
     Args:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ..errors import TableError
-from .arrow import STANDING_FILE, Pieces
+from .arrow import STANDING_FILE, Pieces, RecordBatches
 from .dropped import Unreadable
 
 PATTERN = re.compile(r"[*?\[]")
@@ -130,7 +130,7 @@ def with_keys(pieces: Pieces, part: Part) -> Pieces:
     if not keys:
         return pieces
 
-    def batches(columns: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         wanted = [name for name in columns if name not in keys] or list(pieces.names[:1])
         for batch in pieces.batches(wanted, unreadable):
             arrays = [
@@ -158,7 +158,7 @@ def together(pieces: Sequence[Pieces], where: str) -> Pieces:
                     f"{two.where} lacks the column {absent[0]!r}, which {one.where} has; give all files of a table the same columns."
                 )
 
-    def batches(columns: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         for each in pieces:
             yield from each.batches(columns, unreadable)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import TableError
 from ..files.convert import check_types
+from ..plan.options import described
 
 # Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123;
 # drop leading zeros.
@@ -52,27 +53,16 @@ class ReadOptions:
         TableError: an id format, delimiter or encoding is unknown, or a number of lines negative.
     """
 
-    person: str | None = field(
-        default=None, metadata={"help": "Column of person ids, if people have several records."}
+    person: str | None = described(None, "Column of person ids, if people have several records.")
+    id_format: tuple[str, ...] = described((), FORMAT_HELP)
+    delimiter: str = described("", "Separator between cells of CSV files; \\t for tabs.")
+    encoding: str = described("", "Text encoding of CSV files, such as latin-1.")
+    skip_rows: int | None = described(None, "Lines before the header of CSV files.")
+    no_header: bool = described(
+        False, "CSV files have no header; columns are column1, column2, ..."
     )
-    id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
-    delimiter: str = field(
-        default="",
-        metadata={"help": "Separator between cells of CSV files; \\t for tabs."},
-    )
-    encoding: str = field(
-        default="", metadata={"help": "Text encoding of CSV files, such as latin-1."}
-    )
-    skip_rows: int | None = field(
-        default=None, metadata={"help": "Lines before the header of CSV files."}
-    )
-    no_header: bool = field(
-        default=False,
-        metadata={"help": "CSV files have no header; columns are column1, column2, ..."},
-    )
-    query: str | None = field(
-        default=None,
-        metadata={"help": "Query of a database: --table duckdb:FILE --query 'SELECT ...'."},
+    query: str | None = described(
+        None, "Query of a database: --table duckdb:FILE --query 'SELECT ...'."
     )
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ..errors import MessageError, TableError
-from ..files.atomic import MAX_KEY, open_regular, read_bytes
+from ..files.atomic import MAX_KEY, AnyPath, open_regular, read_bytes
 from ..files.canonical import json_digest, json_of
 from ..privacy.standing import UNSTATED, Standing
 from . import arrow
@@ -25,6 +25,7 @@ from .arrow import (
     STANDING_FILE,
     STANDING_KEY,
     Pieces,
+    RecordBatches,
     check_names,
     check_sound,
     collected,
@@ -47,7 +48,7 @@ READ_BYTES = 1 << 20
 # Bytes at the start of a file that tell its kind.
 START = 1 << 12
 
-Batches = Callable[[Sequence[str], Unreadable], Iterator[pa.RecordBatch]]
+Batches = Callable[[Sequence[str], Unreadable], RecordBatches]
 
 
 def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
@@ -95,7 +96,7 @@ def name_of(source: Source, default: str = "The table") -> str:
     return str(source) if isinstance(source, str | os.PathLike | Part) else default
 
 
-def located(source: str | os.PathLike[str]) -> str:
+def located(source: AnyPath) -> str:
     """Where a table lies, wherever a command runs: the absolute path of a file, folder or pattern.
 
     Raises:
@@ -180,7 +181,7 @@ def _is_dataset(source: Source) -> bool:
 def _dataset(source: Any) -> Pieces:
     """A dataset of pyarrow, fragment by fragment, without reading ahead."""
 
-    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         try:
             yield from source.to_batches(
                 columns=list(columns),
@@ -198,7 +199,7 @@ def _dataset(source: Any) -> Pieces:
 
 def _batches(
     path: Path, batches: Batches, columns: Sequence[str], unreadable: Unreadable
-) -> Iterator[pa.RecordBatch]:
+) -> RecordBatches:
     with reading(path):
         yield from batches(columns, unreadable)
 
@@ -209,7 +210,7 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
     schema = pa.parquet.read_schema(path)
     asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
 
-    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with pa.parquet.ParquetFile(
             path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
         ) as file:
@@ -219,7 +220,7 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
 
 
 def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
-    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with pa.ipc.open_file(str(path)) as file:
             count = file.num_record_batches
         for i in range(count):
@@ -235,7 +236,7 @@ def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
 
 
 def _arrow_stream(path: Path, read: ReadOptions) -> Pieces:
-    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
             for whole in stream:
                 batch = whole.select(list(columns))
@@ -249,7 +250,7 @@ def _arrow_stream(path: Path, read: ReadOptions) -> Pieces:
 def _orc(path: Path, read: ReadOptions) -> Pieces:
     from pyarrow.orc import ORCFile
 
-    def batches(columns: Sequence[str], _: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         file = ORCFile(str(path))
         for i in range(file.nstripes):
             batch = file.read_stripe(i, columns=list(columns)).select(list(columns))

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from ..errors import TableError
-from .arrow import Pieces, object_batches, one_line
+from .arrow import Pieces, RecordBatches, object_batches, one_line
 from .csv_file import BLOCK, HEAD, MARK, START, unpacked
 from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, Unreadable
 from .objects import from_objects
@@ -38,8 +37,8 @@ def batches_of(
     names: Sequence[str],
     wanted: Sequence[str],
     unreadable: Unreadable,
-) -> Iterator[pa.RecordBatch]:
-    """Batches of some columns of rows of cells."""
+) -> RecordBatches:
+    """RecordBatches of some columns of rows of cells."""
     places = [names.index(name) for name in wanted]
     while block := [row for row, _ in zip(rows, range(ROWS), strict=False)]:
         columns = {
@@ -81,9 +80,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _json_batches(
-    path: Path, wanted: Sequence[str], unreadable: Unreadable
-) -> Iterator[pa.RecordBatch]:
+def _json_batches(path: Path, wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
     def rows() -> Iterator[Sequence[Any]]:
         for line in _lines(path, unreadable):
             found = _object(line)
@@ -162,7 +159,7 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
             for row in book.get_sheet_by_name(sheets[0]).iter_rows():
                 yield [None if cell == "" else cell for cell in row]
 
-    def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         every = rows()
         names = [_name(cell) for cell in next(every)]
         full = ([*row, *[None] * (len(names) - len(row))] for row in every)
@@ -220,7 +217,7 @@ def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Piece
                 cells = (_labelled(columns[name], labels.get(name, {})) for name in wanted)
                 yield from zip(*cells, strict=True)
 
-    def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         yield from batches_of(rows(wanted), wanted, wanted, unreadable)
 
     return Pieces(tuple(meta.column_names), str(path), batches)

@@ -7,13 +7,12 @@ key give every record the same position.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import Int32s, Words
+from ...arrays import Int32s, Integral, Words
 from ...kernels.multiset import record_sum
 
 
-def place(values: npt.NDArray[np.integer], digests: Words, capacity: int) -> Int32s:
+def place(values: Integral, digests: Words, capacity: int) -> Int32s:
     """Values by position: in the order of the records' digests, -1 where there is no record.
 
     Of more records than ``capacity``, those with the lowest digests are kept. They are a random

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,21 @@ from vertimrf.errors import PlanError
 from vertimrf.plan.binning import halves
 from vertimrf.plan.groups import cut_groups
 from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
-from vertimrf.plan.shares import TREND_ERROR, USUAL, Outlook, cell_error, distances, longest_seen
-from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error, verdict
+from vertimrf.plan.shares import (
+    BINNED,
+    LEAST_BINS,
+    TREND_ERROR,
+    USUAL,
+    Outlook,
+    cell_error,
+    distances,
+    levels,
+    longest_seen,
+)
+from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error, links, verdict
 
 LONG = schema_of(one={"a": 40, "b": 5}, two={"x": 40, "y": 2})
-RECORDS = 3000
+RECORDS = 1000
 
 
 def halved(schema, records=RECORDS, **options):
@@ -52,6 +63,28 @@ def test_long_attributes_are_halved_until_records_or_budget_show_their_values(en
     assert {0, 2} & set(plan.sketch.contrasts)
     assert not plan.halved_locally
     assert plan.ledger().epsilon <= 1
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "encrypted"])
+def test_they_have_more_bins_than_halves_where_noise_leaves_enough(encoder):
+    """By hand: a third of the most values seen."""
+    plan = plan_with(LONG, expected_records=6 * RECORDS, encoder=encoder, nonce="t")
+    bins = plan.groups[0].size
+    assert [group.size for group in plan.groups if not group.parity] == [bins, 5, bins, 2]
+    outlook = Outlook(((40, 5), (40, 2)), 9 * RECORDS, 0.02, 10**5, 10**6, encoder == "encrypted")
+    most, seen = levels(outlook, USUAL)
+    assert seen == int(BINNED * most) >= LEAST_BINS
+    assert levels(replace(outlook, records=RECORDS), USUAL)[1] == 2
+    assert levels(replace(outlook, records=10**9), USUAL)[1] == 40
+    assert levels(replace(outlook, message_bytes=0), USUAL)[1] == 2
+    # Parties cut them as any bins, and the plan keeps them.
+    assert plan.halved == (0, 2)
+    assert Plan.from_json(plan.to_json()).digest() == plan.digest()
+    one_way = {a: np.full(size, 100.0) for a, size in enumerate(LONG.sizes)}
+    (first,) = cut_groups(LONG, plan.groups[:1], one_way, {}, plan.halved)[0]
+    assert (np.bincount(first) >= 40 // bins - 1).all()
+    assert first.max() + 1 == bins > 2
+    assert "by a trend alone" not in " ".join(links(plan))
 
 
 def test_a_single_holder_measures_the_contrasts_of_all_pairs():
@@ -113,7 +146,7 @@ def test_a_file_keeps_them_and_one_that_cannot_have_them_is_refused():
         ):
             Plan.from_json(data)
     # The other attribute's group has five bins.
-    with pytest.raises(PlanError, match="halved attribute has two bins"):
+    with pytest.raises(PlanError, match="halved attribute has fewer bins than values"):
         Plan.from_json(edited(content, "halved", value=[0, 1, 2]))
 
 

@@ -46,7 +46,8 @@ class Cut:
         counts: the model's counts of values [shape=(size,), float64].
         finer: the map value -> bin, with bins within halves [shape=(size,), int64]. Two bins, the
             halves themselves, have no order.
-        halved: whether it was measured in halves; others keep the bins that were measured.
+        halved: whether it was measured in halves or coarse bins; others keep the bins that were
+            measured.
     """
 
     counts: Floats
@@ -75,7 +76,7 @@ def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:
     if len(m.attributes) != 2 or m.asked or not cuts.keys() >= set(m.attributes):
         return False
     return (m.counts.shape == (2, 2) and len(m.contrasts) > 0) or any(
-        cuts[a].halved and number_of_bins(cuts[a].finer) > count
+        cuts[a].halved and number_of_bins(cuts[a].finer) >= (count if count > 2 else 3)
         for a, count in zip(m.attributes, m.counts.shape, strict=True)
     )
 

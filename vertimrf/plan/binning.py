@@ -58,11 +58,11 @@ def halves(counts: Floats, ordered: bool, missing: bool) -> Integers:
 
 
 def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> Integers:
-    """Cut each half of an attribute into bins of similar counts.
+    """Cut each half, or coarse bin, of an attribute into bins of similar counts.
 
     Args:
         counts: counts of values [shape=(size,), float64].
-        half: the map value -> half (:func:`halves`) [shape=(size,), int64].
+        half: the map value -> half (:func:`halves`), or coarse bin [shape=(size,), int64].
         ordered: whether values have an order. Otherwise the halves stay.
         missing: whether the last value stands for records without one. If they are a half of their
             own, the order says nothing of the halves, which stay.
@@ -73,12 +73,11 @@ def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> 
     if not ordered or (missing and (half == half[-1]).sum() == 1):
         return half
     out = np.zeros_like(half)
-    for part in (0, 1):
+    parts = int(half.max()) + 1
+    for part in range(parts):
         of_part = half == part
-        values = int(of_part.sum())
-        out[of_part] = choose_bins(counts[of_part], min(TREND_BINS // 2, values), True) + (
-            out.max() + 1 if part else 0
-        )
+        bins = min(max(TREND_BINS // parts, 1), int(of_part.sum()))
+        out[of_part] = choose_bins(counts[of_part], bins, True) + (out.max() + 1 if part else 0)
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -40,6 +40,7 @@ class Target:
         largest_clique: most cells of a local clique.
         several: whether several parties have attributes of several values.
         halved: positions of the halved attributes (:func:`.planner.make_plan`).
+        bins: number of bins that these have across parties: two halves, or more.
     """
 
     epsilon: float
@@ -50,6 +51,7 @@ class Target:
     largest_clique: int
     several: bool
     halved: frozenset[int] = frozenset()
+    bins: int = 2
 
     @cached_property
     def rho(self) -> float:
@@ -103,6 +105,7 @@ def outlook_of(schema: Schema, planning: PlanOptions, target: Target) -> Outlook
         target.message_bytes if across else 0,
         kind_of(planning.encoder).exchanges,
         tuple(tuple(a in target.halved for a in some) for some in columns),
+        target.bins,
     )
 
 
@@ -115,7 +118,7 @@ def coarse_groups(schema: Schema) -> tuple[Group, ...]:
 def groups_of(
     schema: Schema,
     columns: Sequence[Sequence[int]],
-    halved: Collection[int] = (),
+    target: Target,
     *,
     presence: bool = False,
     parities: int = 0,
@@ -127,7 +130,8 @@ def groups_of(
     adds groups of one value for parties with one contrast alone, if there are several; ``values``
     keeps one group of every party as values.
     """
-    size = [2 if a in halved else min(u, COUNT_BINS) for a, u in enumerate(schema.sizes)]
+    most = {a: target.bins for a in target.halved}
+    size = [min(u, most.get(a, COUNT_BINS)) for a, u in enumerate(schema.sizes)]
     lone = [len(attributes) == 1 and size[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []
     contrasts: list[int] = []

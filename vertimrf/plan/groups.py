@@ -146,8 +146,8 @@ def cut_groups(
         one_way: by attribute, released counts [shape=(size,), float64, records].
         merged: by attribute, the map code -> merged value (:mod:`vertimrf.plan.merging`)
             [shape=(size,), int64].
-        halved: attributes that are cut in halves of their values (:func:`.binning.halves`), which
-            trends tell apart again.
+        halved: attributes that are cut in halves of their values (:func:`.binning.halves`) if they
+            have two bins. Trends tell their values apart again.
 
     Returns:
         Per group and attribute, the map code -> bin [shape=(size,), int64].
@@ -156,7 +156,7 @@ def cut_groups(
     def cut(attribute: int, count: int) -> Integers:
         ordered = schema.attributes[attribute].ordered
         # A group of one value tells presence.
-        if count > 1 and attribute in halved:
+        if count == 2 and attribute in halved:
             return halves(one_way[attribute], ordered, schema.attributes[attribute].missing)
         if attribute not in merged:
             return choose_bins(one_way[attribute], count, ordered)

@@ -216,8 +216,9 @@ class Plan:
                 "without structural zeros, and in order."
             )
         for group in self.groups:
-            if group.size > 2 and group.attributes[0] in self.halved:
-                raise PlanError("A group of a halved attribute has two bins.")
+            shown = group.attributes[0] in self.halved and group.shows_attribute
+            if shown and group.size == self.schema.sizes[group.attributes[0]]:
+                raise PlanError("A group of a halved attribute has fewer bins than values.")
 
     def _check_persons(self) -> None:
         """Refuse releases that have no price for a person with several records."""

@@ -37,8 +37,7 @@ from .shares import (
     SCORE_SHARE,
     USUAL,
     Shares,
-    cell_error,
-    longest_seen,
+    levels,
 )
 from .target import check_target
 from .verdict import useful
@@ -172,7 +171,7 @@ def make_plan(
         planning.tau if parties < 2 else max(planning.tau // (2 * parties), 2),
         parties > 1,
     )
-    target = replace(target, halved=_halved(schema, planning, target))
+    target = _halved(schema, planning, target)
     if target.several:
         choice = kind.planned(schema, planning, target)
     else:
@@ -183,11 +182,12 @@ def make_plan(
     return made if planning.even_if_useless else useful(made)
 
 
-def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[int]:
-    """Attributes that are in two halves in all but one-way marginals.
+def _halved(schema: Schema, planning: PlanOptions, target: Target) -> Target:
+    """The target with the attributes that are in two halves in all but one-way marginals.
 
     These are the attributes of so many values that a pair of two such would be noise alone at the
-    usual shares. What a workload names keeps its values. A single holder halves if most attributes
+    usual shares. What a workload names keeps its values. Several parties have more bins than two
+    where noise leaves enough (:func:`.shares.levels`). A single holder halves if most attributes
     are so long: else it finds the pairs worth measuring by their R-scores.
     """
     if (
@@ -195,18 +195,19 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> frozenset[
         or not planning.local_models
         or planning.population == OUTER
     ):
-        return frozenset()
+        return target
     varying = set(itertools.chain(*map(schema.varying, schema.party_names)))
     if len(varying) < 2:
-        return frozenset()
+        return target
     usual = USUAL if planning.shares is None else Shares(*planning.shares)
     outlook = outlook_of(schema, planning, target)
     if not outlook.message_bytes:
         usual = usual.without_sketches()
-    most = max(longest_seen(target.records, cell_error(outlook, usual)), 2.0)
+    most, bins = levels(outlook, usual)
     able = mergeable(schema) - target.workload.attributes
     long = frozenset(a for a in varying & able if schema.sizes[a] > most)
-    return long if target.several or 2 * len(long) >= len(varying) else frozenset()
+    halved = target.several or 2 * len(long) >= len(varying)
+    return replace(target, halved=long, bins=bins) if halved else target
 
 
 def _plans(

@@ -47,6 +47,9 @@ EQUAL = 0.005
 # Attributes are halved if a pair of two such is off by more than this by noise: the records of all
 # cells would have to change.
 NOISE_ALONE = 1.0
+# Halved attributes have this part of the most values seen as bins across parties: noise is then below
+# a usual dependence. With fewer than LEAST_BINS, halves tell more.
+BINNED, LEAST_BINS = 0.333, 7
 # The standard error of a correlation that halves tell is pi / 2 times the noise of their contrast
 # over the records (at a correlation of 0); the distance of one cell is that over sqrt(2 pi).
 TREND_ERROR = math.pi / 2 * math.sqrt(2 * math.pi)
@@ -90,6 +93,7 @@ class Outlook:
         message_bytes: budget for the sketches in a party's message; 0 if there are none.
         encrypted: whether pairs across parties come from encrypted counts.
         halved: by party, whether each of its columns is halved; empty if none is.
+        bins: number of bins that halved columns have across parties.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -99,6 +103,7 @@ class Outlook:
     message_bytes: int
     encrypted: bool = False
     halved: tuple[tuple[bool, ...], ...] = ()
+    bins: int = 2
 
     @property
     def by_party(self) -> list[tuple[Floats, Flags]]:
@@ -119,7 +124,11 @@ class Outlook:
     def mostly_halved(self) -> bool:
         """Whether half of the columns or more are halved."""
         halved = np.concatenate([flags for _, flags in self.by_party])
-        return bool(halved.any() and 2 * halved.sum() >= halved.size)
+        return bool(self.bins == 2 and halved.any() and 2 * halved.sum() >= halved.size)
+
+    def counters(self, sizes: Floats, halved: Flags) -> Floats:
+        """Counters of columns across parties: one, a contrast, of a halved column."""
+        return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
 
     def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
         """The shares of one-way marginals in a party's budget that are compared.
@@ -233,6 +242,19 @@ def longest_seen(records: float, error: float) -> float:
     return math.sqrt(NOISE_ALONE * math.sqrt(2 * math.pi) * records / error)
 
 
+def levels(outlook: Outlook, usual: Shares) -> tuple[float, int]:
+    """The most values of a column that pairs show through their noise, and the number of bins of
+    longer ones: two halves, or more if several parties see them.
+
+    Args:
+        outlook: what is known of the run.
+        usual: shares of the budget.
+    """
+    most = max(longest_seen(outlook.records, cell_error(outlook, usual)), 2.0)
+    bins = min(BINNED * most, max(map(max, filter(None, outlook.columns)))) // 1
+    return most, int(bins) if bins >= LEAST_BINS and outlook.message_bytes else 2
+
+
 def error(outlook: Outlook, shares: Shares) -> float:
     """Forecast of the mean distance of three-way marginals, which may exceed 1.
 
@@ -288,22 +310,22 @@ def _between(
     """Distances of pairs of sketched columns [shape=(columns of one, of the other), float64]."""
     if not rho:
         return np.full((len(one[0]), len(other[0])), np.inf)
-    # A halved attribute has one counter, its contrast.
-    rows = [np.where(halved, 1.0, sizes) for sizes, halved in (one, other)]
+    rows = [outlook.counters(*some) for some in (one, other)]
     variance: Floats | float
     if outlook.encrypted:
         # A table has the noise of two parties, and is scaled from the sample to all records.
         variance = _sample_scale(outlook) ** 2 * outlook.pairs_across / (2 * rho)
     else:
         d = sum(map(len, outlook.columns))
-        most = max(float(np.where(halved, 1.0, sizes).sum()) for sizes, halved in outlook.by_party)
+        most = max(float(outlook.counters(*some).sum()) for some in outlook.by_party)
         counters = COUNTERS_PER_BYTE * outlook.message_bytes / most
         # In each value's counters the noise is that of so many records.
         noise = d * math.sqrt(counters / (4 * rho))
         spread = (outlook.records / rows[0] + noise)[:, None] * (outlook.records / rows[1] + noise)
         variance = spread / counters
     errors: Floats = np.outer(*rows) * np.sqrt(variance)
-    errors *= np.where(np.logical_or.outer(one[1], other[1]), TREND_ERROR, 1.0)
+    if outlook.bins == 2:
+        errors *= np.where(np.logical_or.outer(one[1], other[1]), TREND_ERROR, 1.0)
     return errors / (outlook.records * math.sqrt(2 * math.pi))
 
 

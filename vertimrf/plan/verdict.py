@@ -22,7 +22,7 @@ from ..privacy.accountant import gaussian_rho
 from .defaults import MESSAGE_BYTES
 from .local_plan import SCORE_SENSITIVITY
 from .plan import Plan
-from .shares import USUAL, Outlook, Shares, cell_error, distances, left, longest_seen
+from .shares import USUAL, Outlook, Shares, cell_error, distances, left, levels
 
 # The verdict is by the distance of three columns together, the part of the records that would have
 # to change: good up to GOOD, rough up to ROUGH. Above that it is useless, and also if it is not
@@ -173,7 +173,8 @@ def links(plan: Plan) -> list[str]:
     pairs = [pair for two in itertools.combinations(held, 2) for pair in itertools.product(*two)]
     kinds: tuple[list[str], ...] = ([], [], [])
     for pair, noise in zip(pairs, distances(outlook, _shares(plan, outlook)).across, strict=True):
-        kind = 1 if {*plan.halved} & {*pair} else 0 if noise <= DEPENDENCE else 2
+        trend = outlook.bins == 2 and {*plan.halved} & {*pair}
+        kind = 1 if trend else 0 if noise <= DEPENDENCE else 2
         kinds[kind].append(" × ".join(plan.schema.names[a] for a in pair))
     return [
         f"{len(some):,} of {len(pairs):,} pairs of columns across parties {what}: {', '.join(first(some, MAX_PAIRS))}."
@@ -220,6 +221,7 @@ def _outlook(plan: Plan) -> Outlook | None:
         )
         if plan.halved
         else (),
+        max([2, *(g.size for g in plan.groups if g.attributes[0] in plan.halved)]),
     )
 
 
@@ -270,7 +272,7 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
             return math.nan
         return math.hypot(column, math.sqrt(np.square(lost).mean()), PAIR_ROUNDING * rounding(2))
 
-    trends = [flags for _, flags in outlook.by_party]
+    trends = [flags & (outlook.bins == 2) for _, flags in outlook.by_party]
     halved_within = np.concatenate([_either(f, f)[np.triu_indices(len(f), 1)] for f in trends])
     halved_across = np.concatenate(
         [np.empty(0), *(_either(*two).ravel() for two in itertools.combinations(trends, 2))]
@@ -316,7 +318,11 @@ def correlation_error(outlook: Outlook, shares: Shares) -> float:
     if not (shares.sketches and outlook.message_bytes and outlook.pairs_across):
         return math.nan
     squares = [
-        np.where(halved, math.pi / 2, np.where(sizes == 2, 1.0, sizes))
+        np.where(
+            halved,
+            outlook.bins if outlook.bins > 2 else math.pi / 2,
+            np.where(sizes == 2, 1.0, sizes),
+        )
         for sizes, halved in outlook.by_party
     ]
     noise, form = [], []
@@ -331,12 +337,11 @@ def correlation_error(outlook: Outlook, shares: Shares) -> float:
 
 def _halved(outlook: Outlook) -> Outlook:
     """A changed outlook with the columns halved that are too long for it."""
-    without = replace(outlook, halved=())
+    without = replace(outlook, halved=(), bins=2)
     usual = USUAL if outlook.message_bytes else USUAL.without_sketches()
-    most = max(longest_seen(outlook.records, cell_error(without, usual)), 2.0)
-    return replace(
-        outlook, halved=tuple(tuple(size > most for size in sizes) for sizes in outlook.columns)
-    )
+    most, bins = levels(without, usual)
+    halved = tuple(tuple(size > most for size in sizes) for sizes in outlook.columns)
+    return replace(outlook, halved=halved, bins=bins)
 
 
 def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:

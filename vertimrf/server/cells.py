@@ -11,7 +11,7 @@ from ..message import Message
 from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
-from ..model.trend import Cut
+from ..model.trend import Cut, number_of_bins
 from ..plan.binning import finer_bins
 from ..plan.impossible import Combination
 from ..plan.plan import Plan
@@ -46,6 +46,9 @@ def cuts(
         counts, bins = field.marginal((a,)), np.arange(plan.schema.sizes[a])
         if a in in_halves:
             bins = finer_bins(counts, in_halves[a], attribute.ordered, attribute.missing)
+            # More bins than two have no trend without an order.
+            if bins is in_halves[a] and number_of_bins(bins) > 2:
+                continue
         elif not (attribute.ordered or len(bins) == 2):
             continue
         out[a] = Cut(counts, bins, a in in_halves)

@@ -405,9 +405,8 @@ class Server:
         """
         plan, options = self._plan, self._options
         halved = cuts(plan, initial, (*local, *crossing))
-        local, crossing = (
-            without_noise(as_trends(some, halved, total)) for some in (local, crossing)
-        )
+        known = [as_trends(some, halved, total) for some in (local, crossing)]
+        local, crossing = map(without_noise, known)
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, local, crossing, total, options.progress)
@@ -431,7 +430,8 @@ class Server:
                 )
             # The paper's encoders have no off-tree factors.
             if not plan.compared:
-                fitted, off_tree = self._off_tree(fitted, [*local, *crossing])
+                # A trend near 0 is evidence against a dependence that the tree implies.
+                fitted, off_tree = self._off_tree(fitted, [*itertools.chain(*known)])
         fitted_to = off_tree.union(m.attributes for m in graph.kept)
         across = tuple(
             m.attributes

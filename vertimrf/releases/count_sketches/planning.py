@@ -239,7 +239,7 @@ def _count_groups(
       several parties have only one attribute of two values, these are contrasts too, and each such
       party adds a presence group of one value and low weight. Persons with several records have no
       weights, and so no presence groups.
-    - A halved attribute has two values: its halves.
+    - A halved attribute has two values, its halves, or the target's bins.
     - If the rows are of all people, all groups stay as values: each group's sum says who is at
       which party.
     - If one clique contains all attributes, and the noise of contrasts is small compared to the
@@ -256,12 +256,11 @@ def _count_groups(
         for party, (name, _) in enumerate(schema.parties)
     ]
     person, everybody = planning.records_per_person > 1, planning.population == OUTER
-    halved = target.halved
-    groups, contrasts = groups_of(schema, columns, halved, presence=not (person or everybody))
+    groups, contrasts = groups_of(schema, columns, target, presence=not (person or everybody))
     if everybody:
         return groups, ()
     if math.prod(schema.sizes) <= planning.tau and not person:
-        with_parities = groups_of(schema, columns, halved, presence=True, parities=PARITY_RINGS)
+        with_parities = groups_of(schema, columns, target, presence=True, parities=PARITY_RINGS)
         if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * target.records:
             return with_parities
     return groups, contrasts

@@ -45,9 +45,7 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     columns = [schema.varying(name) for name in schema.party_names]
 
     def chosen(parities: int) -> tuple[Choice, float]:
-        groups, contrasts = groups_of(
-            schema, columns, target.halved, parities=parities, values=False
-        )
+        groups, contrasts = groups_of(schema, columns, target, parities=parities, values=False)
         parties = [group.party(schema) for group in groups]
         counts = [parties.count(party) for party in range(len(columns))]
         tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2

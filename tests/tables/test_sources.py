@@ -12,6 +12,7 @@ import tarfile
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.orc
@@ -394,6 +395,21 @@ def test_long_lines_of_json_are_cut_like_long_rows(tmp_path, monkeypatch):
     ]
     assert [row["id"] for row in rows] == [1, 2]
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.xlsx", "t.sav"])
+def test_no_row_is_lost_between_batches(folder, name):
+    """Batches of readers of rows have 1 << 15 of them."""
+    rows, path = (1 << 15) + 3, folder / f"long-{name}"
+    if name == "t.sav":
+        pytest.importorskip("pyreadstat").write_sav(pd.DataFrame({"x": range(rows)}), path)
+    elif name == "t.xlsx":
+        pytest.importorskip("python_calamine")
+        path.write_bytes(workbook([["x"], *([n] for n in range(rows))]))
+    else:
+        path.write_text("".join(f'{{"x": {n}}}\n' for n in range(rows)))
+    table = read_arrow(path)
+    assert table["x"].to_pylist() == list(range(rows))
 
 
 def test_cells_of_json_keep_their_types(tmp_path):

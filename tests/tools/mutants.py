@@ -1640,8 +1640,8 @@ NAMED = (
     Mutation(
         "any codec passes for an encoding of text",
         "tables/read_options.py",
-        "io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)",
-        "codecs.lookup(self.encoding)",
+        "io.TextIOWrapper(io.BytesIO(), encoding=self.charset)",
+        "codecs.lookup(self.charset)",
         "test_refusals.py",
     ),
     Mutation(

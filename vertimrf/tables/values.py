@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import logging
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ def batches_of(
 ) -> RecordBatches:
     """RecordBatches of some columns of rows of cells."""
     places = [names.index(name) for name in wanted]
-    while block := [row for row, _ in zip(rows, range(ROWS), strict=False)]:
+    while block := list(itertools.islice(rows, ROWS)):
         columns = {
             name: functools.partial(from_objects, [row[place] for row in block], True)
             for name, place in zip(wanted, places, strict=True)

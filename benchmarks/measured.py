@@ -7,6 +7,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ seconds = time.perf_counter() - start
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(seconds, used.ru_maxrss / 2**10, used.ru_utime + used.ru_stime)
 """
+# With the bytecode of modules kept, as an installation has it; without, a start takes 1.1 s longer.
+KEPT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+KEPT.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir()) / "vertimrf-bytecode"))
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def measured(*words, **environment):
         [sys.executable, "-c", MEASURED, *command],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**KEPT, "PYTHONPATH": str(ROOT), **environment},
     )
     if run.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout}{run.stderr}")

@@ -20,6 +20,8 @@ Int32s = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Integral = npt.NDArray[np.integer]
+# Whole numbers that are no array: sizes, or positions of attributes.
+Ints = tuple[int, ...]
 # Arrays by name, as a file has them.
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Arrays, Bytes, Floats, Integers
+from .arrays import Arrays, Bytes, Floats, Integers, Ints
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes
@@ -357,7 +357,7 @@ def _marginals(
     varying = plan.schema.varying(name)
     marginals: list[LocalMarginal] = []
     merged: dict[int, BinMap] = {}
-    others: set[tuple[int, ...]] = set()
+    others: set[Ints] = set()
     for i, entry in enumerate(entries):
         attributes = tuple(int(a) for a in entry["attributes"])
         if list(attributes) != sorted(set(attributes) & set(varying)):
@@ -520,7 +520,7 @@ def _merged(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> dict[int, 
     return merged_values(one_way, plan.local[party].one_way_sigma, long)
 
 
-def _array(arrays: Arrays, name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _array(arrays: Arrays, name: str, dtype: type, shape: Ints) -> npt.NDArray[Any]:
     if name not in arrays:
         raise MessageError(f"it lacks {name}, which the plan asks for.")
     array = arrays[name]

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Floats, Ints
 from ..errors import ModelError
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import junction_tree
@@ -62,7 +62,7 @@ class Observation:
         weights: factor of every cell [flat, one per cell]. 0 leaves a cell out.
     """
 
-    attributes: tuple[int, ...]
+    attributes: Ints
     values: Floats
     sigma: float
     weights: Floats

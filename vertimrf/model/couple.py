@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Codes
+from ..arrays import Codes, Ints
 from .junction_tree import JunctionTree
 from .markov_random_field import Factor
 
@@ -14,7 +14,7 @@ from .markov_random_field import Factor
 APART = -100.0
 
 
-def together(attributes: tuple[int, ...], sizes: Sequence[int], codes: Sequence[int]) -> Factor:
+def together(attributes: Ints, sizes: Sequence[int], codes: Sequence[int]) -> Factor:
     """A factor by which no row has one of two codes without the other.
 
     Args:
@@ -26,7 +26,7 @@ def together(attributes: tuple[int, ...], sizes: Sequence[int], codes: Sequence[
     return Factor(attributes, np.where(first[:, None] != second, APART, 0.0))
 
 
-def codes_of(factor: Factor) -> tuple[int, ...] | None:
+def codes_of(factor: Factor) -> Ints | None:
     """The code of each of two attributes that occurs with the other's alone; None for a factor that
     is not of :func:`together`.
     """

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Flags
+from ..arrays import Flags, Ints
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
@@ -31,12 +31,12 @@ class JunctionTree:
         parents: index of each clique's parent, -1 at roots.
     """
 
-    sizes: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
-    parents: tuple[int, ...]
+    sizes: Ints
+    cliques: tuple[Ints, ...]
+    parents: Ints
 
     @cached_property
-    def separators(self) -> tuple[tuple[int, ...], ...]:
+    def separators(self) -> tuple[Ints, ...]:
         """Attributes each clique shares with its parent; empty at roots."""
         return tuple(
             () if p < 0 else tuple(sorted(set(c) & set(self.cliques[p])))
@@ -44,7 +44,7 @@ class JunctionTree:
         )
 
     @cached_property
-    def children(self) -> tuple[tuple[int, ...], ...]:
+    def children(self) -> tuple[Ints, ...]:
         """Indices of each clique's children."""
         return tuple(
             tuple(k for k, p in enumerate(self.parents) if p == c) for c in range(len(self.cliques))
@@ -59,7 +59,7 @@ class JunctionTree:
         return [[c for c, d in enumerate(depth) if d == k] for k in range(max(depth) + 1)]
 
     @cached_property
-    def clique_cells(self) -> tuple[int, ...]:
+    def clique_cells(self) -> Ints:
         """Cells of each clique's table."""
         return tuple(math.prod(self.sizes[i] for i in c) for c in self.cliques)
 
@@ -162,7 +162,7 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
     return rooted(sizes, cliques)
 
 
-def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+def checked_sizes(sizes: Sequence[int]) -> Ints:
     """The sizes as integers; raises ModelError if there is none, or one below 1."""
     sizes = tuple(int(s) for s in sizes)
     if not sizes or min(sizes) < 1:
@@ -206,7 +206,7 @@ def components(neighbours: dict[int, int]) -> list[int]:
 def best_cliques(
     neighbours: dict[int, int],
     component: int,
-    sizes: tuple[int, ...],
+    sizes: Ints,
     limit: float = math.inf,
 ) -> list[int]:
     """Maximal cliques of a component's triangulation with the fewest cells, or of the first one
@@ -266,7 +266,7 @@ def spanning_forest(cliques: Sequence[int]) -> list[set[int]]:
     return forest
 
 
-def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:
+def rooted(sizes: Ints, cliques: Sequence[int]) -> JunctionTree:
     """A junction tree of cliques (bit masks), rooted at each component's largest clique, with
     parents first.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from .measurement import BinMap, Measurement
 
 
@@ -58,12 +58,12 @@ class LocalMarginal:
             the second.
     """
 
-    attributes: tuple[int, ...]
+    attributes: Ints
     counts: Integers
     sigma: float
     units: int = 1
     bins: tuple[BinMap | None, ...] = ()
-    contrasts: tuple[int, ...] = ()
+    contrasts: Ints = ()
 
     @property
     def error(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Arrays, Floats, Integers
+from ..arrays import Arrays, Floats, Integers, Ints
 from ..errors import ModelError, NoMassError
 from ..kernels.jit import for_each
 from .domain_compression import Compression
@@ -37,7 +37,7 @@ class Factor:
         logs: log of every cell, up to a constant [one axis per attribute, float64].
     """
 
-    attributes: tuple[int, ...]
+    attributes: Ints
     logs: Floats
 
 
@@ -77,7 +77,7 @@ class MarkovRandomField:
         self._engine = engine
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> Ints:
         """Domain size of every attribute, in values."""
         return tuple(
             len(self.classes[a].shares) if a in self.classes else size
@@ -111,7 +111,7 @@ class MarkovRandomField:
                 table = self.classes[a].spread(table, axis)
         return table
 
-    def _of_classes(self, attributes: tuple[int, ...], max_cells: int) -> Floats:
+    def _of_classes(self, attributes: Ints, max_cells: int) -> Floats:
         """As :meth:`marginal`, but of classes where attributes are compressed."""
         if not attributes:
             return np.array(self.total)
@@ -349,9 +349,7 @@ class MarkovRandomField:
             )
         return model
 
-    def check(
-        self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS
-    ) -> None:
+    def check(self, attributes: Ints, cells: int = 0, max_cells: int = MAX_CELLS) -> None:
         """Refuse attributes that repeat or are unknown, and tables of too many cells."""
         if len(set(attributes)) != len(attributes) or not all(
             0 <= a < len(self.sizes) for a in attributes
@@ -364,7 +362,7 @@ class MarkovRandomField:
                 f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}."
             )
 
-    def _across(self, attributes: tuple[int, ...], max_cells: int) -> Floats:
+    def _across(self, attributes: Ints, max_cells: int) -> Floats:
         """Probabilities by variable elimination over the subtree that spans the attributes."""
         tree = self.tree
         wanted = set(attributes)
@@ -385,18 +383,18 @@ class MarkovRandomField:
                 if not (wanted & set(tree.cliques[c])) - inside and (links or len(kept) > 1):
                     kept.remove(c)
                     changed = True
-        results: list[tuple[tuple[int, ...], Floats]] = []
+        results: list[tuple[Ints, Floats]] = []
         roots = [c for c in sorted(kept) if tree.parents[c] not in kept]
         for root in roots:
             results.append(self._upward(root, kept, wanted, (), max_cells))
-        table, names = np.array(1.0), tuple[int, ...]()
+        table, names = np.array(1.0), Ints()
         for more, part in results:
             table, names = np.multiply.outer(table, part), (*names, *more)
         return _transposed(table, names, attributes)
 
     def _upward(
-        self, c: int, kept: set[int], wanted: set[int], separator: tuple[int, ...], max_cells: int
-    ) -> tuple[tuple[int, ...], Floats]:
+        self, c: int, kept: set[int], wanted: set[int], separator: Ints, max_cells: int
+    ) -> tuple[Ints, Floats]:
         """Probabilities of the wanted attributes below c, given the separator to its parent."""
         tree = self.tree
         children = [k for k in sorted(kept) if tree.parents[k] == c]

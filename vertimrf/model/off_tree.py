@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Codes, Floats
+from ..arrays import Codes, Floats, Ints
 from ..kernels.jit import for_each
 from .evidence import stand_out
 from .fit import DEFAULT
@@ -126,7 +126,7 @@ def fit_off_tree(
     model: MarkovRandomField,
     measurements: Sequence[Measurement],
     progress: Callable[[int, int, float], None] | None = None,
-) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
+) -> tuple[MarkovRandomField, frozenset[Ints]]:
     """Add off-tree factors to a fitted model.
 
     Marginals outside the tree whose residuals stand out (:mod:`.evidence`) are fitted. Other
@@ -172,7 +172,7 @@ def fit_off_tree(
     used = _affordable([*significant, *kept], rows)
     dual = RowDual(codes, used, model.total, fresh)
     _descend(dual, significant[: len(used)], progress)
-    tables: dict[tuple[int, ...], Floats] = {}
+    tables: dict[Ints, Floats] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
             if bins is not None:
@@ -237,7 +237,7 @@ def _affordable(measurements: Sequence[Measurement], rows: int) -> Sequence[Meas
 
 def _model_counts(
     measurements: Sequence[Measurement], codes: Codes, total: float
-) -> dict[tuple[int, ...], Floats]:
+) -> dict[Ints, Floats]:
     """The rows' counts of the measured marginals, by attributes [each shaped as its counts]."""
     weights = np.full(codes.shape[1], total / codes.shape[1])
     tables = RowTables(measurements).marginals(codes, weights)

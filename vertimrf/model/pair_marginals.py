@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..kernels import carry as kernels
 from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
@@ -210,7 +210,7 @@ class _Pass:
         ]
         # Attributes beyond a link that its first clique does not contain, as a bit mask.
         self.beyond: dict[Link, int] = {}
-        self.separator: dict[Link, tuple[int, ...]] = {}
+        self.separator: dict[Link, Ints] = {}
         for c, parent in enumerate(tree.parents):
             if parent >= 0:
                 self.separator[parent, c] = self.separator[c, parent] = tree.separators[c]

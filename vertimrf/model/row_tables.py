@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Codes, Floats, Integers
+from ..arrays import Codes, Floats, Integers, Ints
 from ..kernels import potentials
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
@@ -86,7 +86,7 @@ class RowTables:
         self._cells = sum(m.counts.size for m in marginals)
         self._parts = cell_terms(groups, ends, self._sizes, homes, by_class)
 
-    def _count(self, attributes: tuple[int, ...]) -> int:
+    def _count(self, attributes: Ints) -> int:
         """Number of cells of a joint table."""
         return math.prod(self._sizes[a] for a in attributes)
 
@@ -179,9 +179,7 @@ def _merged(marginals: Sequence[Measurement]) -> tuple[dict[int, BinMap | None],
     return merged, [sizes[a] for a in range(max(maps, default=-1) + 1)]
 
 
-def _grouped(
-    sets: Sequence[tuple[int, ...]], sizes: Sequence[int]
-) -> tuple[list[tuple[int, ...]], list[int]]:
+def _grouped(sets: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[Ints], list[int]]:
     """Cover sets of attributes by groups: those of pairs have at most MAX_GROUP cells.
 
     Args:
@@ -191,11 +189,11 @@ def _grouped(
     Returns:
         Attributes of the groups, and the index of a group that contains each set.
     """
-    groups: list[tuple[int, ...]] = []
+    groups: list[Ints] = []
     # Per attribute the groups that contain it, as a bit mask.
     containing = [0] * len(sizes)
 
-    def find(attributes: tuple[int, ...]) -> int:
+    def find(attributes: Ints) -> int:
         mask = functools.reduce(operator.and_, (containing[a] for a in attributes))
         return mask.bit_length() - 1
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Integers, Words, memory
+from ..arrays import Codes, Floats, Integers, Ints, Words, memory
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
@@ -32,7 +32,7 @@ from .passes import axis_map
 from .row_tables import RowTables, lookups
 
 # Attributes and probabilities of marginals.
-Known = Sequence[tuple[tuple[int, ...], Floats]]
+Known = Sequence[tuple[Ints, Floats]]
 
 # Most and least rows of a batch, and most rows of which each is picked from several candidates: from
 # CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
@@ -368,18 +368,16 @@ def _picked(rows: Codes, balanced: tuple[Words, Words, int], size: int) -> Integ
     return chosen * size + np.arange(size)
 
 
-def stems_of(
-    sizes: Sequence[int], marginals: Sequence[tuple[int, ...]]
-) -> tuple[Words, Words, int]:
+def stems_of(sizes: Sequence[int], marginals: Sequence[Ints]) -> tuple[Words, Words, int]:
     """The kernels' stems and last attributes of marginals of one to three attributes, and the
     number of cells.
 
     Source: :func:`vertimrf.kernels.rows.pick` describes both arrays.
     """
-    after: dict[tuple[int, ...], list[int]] = {}
+    after: dict[Ints, list[int]] = {}
     for attributes in marginals:
         after.setdefault(attributes[:-1], []).append(attributes[-1])
-    stems: list[tuple[int, ...]] = []
+    stems: list[Ints] = []
     lasts: list[tuple[int, int]] = []
     cells = 0
     for first, ends in after.items():
@@ -400,10 +398,10 @@ def stems_of(
 
 def _balanced_marginals(
     sizes: Sequence[int], rows: int, batches: int, candidates: int
-) -> list[tuple[int, ...]]:
+) -> list[Ints]:
     """Marginals that are balanced: those of one attribute, of two and of three, smallest first."""
     varying = [a for a, size in enumerate(sizes) if size > 1]
-    out: list[tuple[int, ...]] = []
+    out: list[Ints] = []
     cells = lookups = 0
     for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:

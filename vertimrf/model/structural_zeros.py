@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..arrays import Flags
+from ..arrays import Flags, Ints
 from .clique_budget import CliqueBudget
 from .junction_tree import junction_tree
 from .markov_random_field import Factor
@@ -36,7 +36,7 @@ def ruling_out(
         combinations: each is a sequence of attributes (increasing) with codes. It rules out the
             product of the codes.
     """
-    allowed: dict[tuple[int, ...], Flags] = {}
+    allowed: dict[Ints, Flags] = {}
     for combination in combinations:
         attributes = tuple(attribute for attribute, _ in combination)
         table = allowed.setdefault(attributes, np.ones([sizes[a] for a in attributes], bool))

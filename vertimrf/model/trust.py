@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..errors import ModelError
 from .markov_random_field import MarkovRandomField
 from .measurement import Measurement, contrasted, padded
@@ -212,7 +212,7 @@ class Evidence:
         out: Floats = np.sqrt(np.square(counts) * relative + (1 + drawn) * counts)
         return out
 
-    def _measured(self, attributes: tuple[int, ...], counts: Floats, drawn: float) -> Floats:
+    def _measured(self, attributes: Ints, counts: Floats, drawn: float) -> Floats:
         """Standard errors of a measured column or pair."""
         if len(attributes) == 1:
             sigma, misfit = float(self.one_way[attributes[0]]), 0.0
@@ -271,7 +271,7 @@ def _best(
     return {pair: best[pair][1:] for pair in sorted(best)}
 
 
-def _pairs_of(m: Measurement) -> list[tuple[Pair, tuple[int, ...]]]:
+def _pairs_of(m: Measurement) -> list[tuple[Pair, Ints]]:
     """The pairs that a marginal contains, each with the other axes.
 
     Contrasts along other axes do not contain a pair.

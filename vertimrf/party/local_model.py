@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
@@ -34,7 +34,7 @@ from ..progress import SILENT, Progress
 
 # Exact counts of marginals in turn, with some attributes' values merged by their maps.
 Marginals = Callable[
-    [Sequence[tuple[int, ...]], Mapping[int, Integers]],
+    [Sequence[Ints], Mapping[int, Integers]],
     Iterable[Integers],
 ]
 
@@ -141,7 +141,7 @@ def choose_marginals(
     plan: LocalPlan,
     workload: Workload | None = None,
     scores: Mapping[tuple[int, int], float] | None = None,
-) -> list[tuple[tuple[int, ...], int]]:
+) -> list[tuple[Ints, int]]:
     """Choose the marginals to measure after the first one-way marginals, and their weights.
 
     All pairs in cliques are chosen; then three-way marginals, smallest first, while the average
@@ -169,11 +169,11 @@ def choose_marginals(
         largest = max(3, 1 + int((counted <= ENOUGH_MARGINALS).sum()))
     two = {a for a, size in enumerate(sizes) if size == 2 and plan.contrasts}
 
-    def counters(marginal: tuple[int, ...]) -> int:
+    def counters(marginal: Ints) -> int:
         return math.prod(sizes[a] for a in marginal if a not in two)
 
-    weight_of: dict[tuple[int, ...], float] = {}
-    repeats: collections.Counter[tuple[int, ...]] = collections.Counter()
+    weight_of: dict[Ints, float] = {}
+    repeats: collections.Counter[Ints] = collections.Counter()
     asked = {marginal for marginal in wanted.asked_for if tree.covering(marginal) >= 0}
     for k in range(2, max([largest, *map(len, asked)]) + 1):
         candidates = {marginal for marginal in asked if len(marginal) == k}
@@ -212,10 +212,10 @@ def choose_marginals(
 
 def _every_pair(
     sizes: Sequence[int], total: float, plan: LocalPlan, wanted: Workload
-) -> list[tuple[tuple[int, ...], int]]:
+) -> list[tuple[Ints, int]]:
     """All pairs of attributes, of which halved ones have one number, as :func:`choose_marginals`."""
     counters = [1 if size == 2 else size for size in sizes]
-    weights: dict[tuple[int, ...], float] = {
+    weights: dict[Ints, float] = {
         (a, b): wanted.relevance((a, b)) * (counters[a] * counters[b]) ** (2 / 3)
         for a, b in itertools.combinations(range(len(sizes)), 2)
         if sizes[a] * sizes[b] <= plan.largest_clique
@@ -225,13 +225,13 @@ def _every_pair(
 
 
 def _in_units(
-    weights: Mapping[tuple[int, ...], float],
+    weights: Mapping[Ints, float],
     sizes: Sequence[int],
     total: float,
     plan: LocalPlan,
     wanted: Workload,
     scores: Mapping[tuple[int, int], float],
-) -> list[tuple[tuple[int, ...], int]]:
+) -> list[tuple[Ints, int]]:
     """Marginals with their units, by their weights; one-way marginals first if they have a part."""
     marginals = list(weights)
     share = _with_part(marginals, np.array(list(weights.values())), wanted)
@@ -256,7 +256,7 @@ def _part_of_one_way(
     sizes: Sequence[int],
     total: float,
     plan: LocalPlan,
-    chosen: Mapping[tuple[int, ...], float],
+    chosen: Mapping[Ints, float],
     scores: Mapping[tuple[int, int], float],
 ) -> float:
     """Share of the budget of larger marginals that one-way marginals get.
@@ -320,12 +320,12 @@ def _outside(
     plan: LocalPlan,
     wanted: Workload,
     scores: Mapping[tuple[int, int], float],
-    counters: Callable[[tuple[int, ...]], int],
+    counters: Callable[[Ints], int],
     spent: float,
-) -> dict[tuple[int, ...], float]:
+) -> dict[Ints, float]:
     """Weights of measured pairs outside the cliques: those asked for, and those of high scores."""
     above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
-    outside: dict[tuple[int, ...], float] = {}
+    outside: dict[Ints, float] = {}
     for pair, score in scores.items():
         cells = math.prod(tree.sizes[a] for a in pair)
         if tree.covering(pair) >= 0 or cells > plan.largest_clique:
@@ -337,7 +337,7 @@ def _outside(
     return outside
 
 
-def _with_part(marginals: Sequence[tuple[int, ...]], weights: Floats, wanted: Workload) -> Floats:
+def _with_part(marginals: Sequence[Ints], weights: Floats, wanted: Workload) -> Floats:
     """Shares of the budget: by weight, and :data:`ASKED_SHARE` or more for what the workload needs."""
     share: Floats = weights / weights.sum()
     asked = np.array([wanted.needs(m) for m in marginals], bool)

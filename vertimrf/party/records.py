@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from ..arrays import Codes, Int32s, Integers, Integral, Words
+from ..arrays import Codes, Int32s, Integers, Integral, Ints, Words
 from ..columns.column import Attribute
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
@@ -42,7 +42,7 @@ class Composite:
         maps: per attribute, the map code -> bin [shape=(size,), integer]; 0 or 1 in a parity.
     """
 
-    places: tuple[int, ...]
+    places: Ints
     maps: tuple[Integral, ...]
 
     def values(self, codes: Codes, out: Codes) -> None:
@@ -73,9 +73,7 @@ class Records(Protocol):
     def possible(self, combinations: Sequence[Combination]) -> Records:
         """Keep the records that have none of these structural zeros."""
 
-    def marginals(
-        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Integers]:
+    def marginals(self, wanted: Sequence[Ints], merged: Mapping[int, BinMap]) -> Iterator[Integers]:
         """Count the records in the cells of marginals, one marginal after the other.
 
         Args:
@@ -154,9 +152,7 @@ class InMemory:
         kept = possible(self.table.codes, combinations)
         return self if kept.all() else InMemory(self.table.only(kept))
 
-    def marginals(
-        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-    ) -> Iterator[Integers]:
+    def marginals(self, wanted: Sequence[Ints], merged: Mapping[int, BinMap]) -> Iterator[Integers]:
         """See :class:`Records`."""
         return count_marginals(
             self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged
@@ -193,7 +189,7 @@ class InMemory:
 def count_marginals(
     codes: Codes,
     sizes: Sequence[int],
-    wanted: Iterable[tuple[int, ...]],
+    wanted: Iterable[Ints],
     merged: Mapping[int, BinMap],
 ) -> Iterator[Integers]:
     """Count the records in every cell of some marginals. Consecutive pairs are counted together.

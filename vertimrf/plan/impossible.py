@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arrays import Ints
 from ..columns.column import Attribute
 from ..columns.text import Value, plain
 from ..errors import SchemaError
@@ -26,7 +27,7 @@ LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
 # Positions of attributes, increasing, each with codes. No record has a listed code of every
 # attribute.
-Combination = tuple[tuple[int, tuple[int, ...]], ...]
+Combination = tuple[tuple[int, Ints], ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Condition:
             return {MISSING: self.missing}
         return dict(self.limits) if self.limits else list(self.values)
 
-    def codes(self, attribute: Attribute) -> tuple[int, ...]:
+    def codes(self, attribute: Attribute) -> Ints:
         """The codes that fulfil the condition, increasing. A bin must lie wholly within the limits.
 
         Raises:
@@ -124,7 +125,7 @@ class Condition:
             )
         return tuple(sorted(codes))
 
-    def cut(self, attribute: Attribute) -> tuple[int, ...]:
+    def cut(self, attribute: Attribute) -> Ints:
         """Bins that lie partly within the limits; they do not fulfil the condition."""
         return tuple(attribute.between(self.limits)[1]) if self.limits else ()
 
@@ -209,7 +210,7 @@ def contradiction(
     combinations: Sequence[Combination],
     sizes: Sequence[int],
     given: Mapping[int, Iterable[int]] | None = None,
-) -> tuple[int, ...]:
+) -> Ints:
     """Find a few combinations that together rule out every record.
 
     Args:
@@ -238,9 +239,7 @@ def contradiction(
     return tuple(kept)
 
 
-def never(
-    combinations: Sequence[Combination], sizes: Sequence[int]
-) -> list[tuple[int, tuple[int, ...]]]:
+def never(combinations: Sequence[Combination], sizes: Sequence[int]) -> list[tuple[int, Ints]]:
     """Attributes with the codes that no record can have.
 
     Attributes without such codes, or whose search takes too long, are left out.

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ..arrays import Ints
 from ..errors import PlanError, first
 from ..files.convert import from_json
 from .analyses import listed, needed
@@ -45,7 +46,7 @@ class Workload:
         asked: what was asked for, in the user's words, with weights. The marginals follow from it.
     """
 
-    marginals: tuple[tuple[tuple[int, ...], float], ...] = ()
+    marginals: tuple[tuple[Ints, float], ...] = ()
     asked: tuple[tuple[str, float], ...] = ()
 
     @classmethod
@@ -63,7 +64,7 @@ class Workload:
                 many cells or columns, a weight is out of range, or there are too many analyses.
             SchemaError: an unknown attribute.
         """
-        marginals: dict[tuple[int, ...], float] = {}
+        marginals: dict[Ints, float] = {}
         asked: dict[str, float] = {}
         weighted = _weighted(wanted)
         if len(weighted) > MAX_ANALYSES:
@@ -141,15 +142,15 @@ class Workload:
         return Workload(tuple((attributes, weight) for attributes, weight in inside if attributes))
 
     @cached_property
-    def asked_for(self) -> frozenset[tuple[int, ...]]:
+    def asked_for(self) -> frozenset[Ints]:
         """The marginals, without their weights."""
         return frozenset(attributes for attributes, _ in self.marginals)
 
-    def needs(self, attributes: tuple[int, ...]) -> bool:
+    def needs(self, attributes: Ints) -> bool:
         """Whether attributes are one of the marginals, or a pair within one."""
         return attributes in self.asked_for or attributes in self.pairs
 
-    def in_order(self) -> Iterator[tuple[int, ...]]:
+    def in_order(self) -> Iterator[Ints]:
         """What enters a graph first: each marginal, and then its pairs, for where it does not fit."""
         for attributes, _ in self.marginals:
             yield attributes

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import structs
 from scipy import special
 
-from ..arrays import Floats
+from ..arrays import Floats, Ints
 from ..errors import PrivacyError
 from ..files.convert import Number
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, ratio_law
@@ -484,7 +484,7 @@ class GRREvent(Symmetric, frozen=True, tag="grr"):
     """
 
     epsilon: Number
-    sizes: tuple[int, ...]
+    sizes: Ints
 
     def __post_init__(self) -> None:
         if len(self.sizes) > MAX_ATTRIBUTES:

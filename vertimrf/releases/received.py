@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import crossing_pairs
@@ -98,7 +98,7 @@ class Received:
         return self.party_counts or [RecordCount(self.total, 0.0)] * len(self.messages)
 
     @property
-    def wanted(self) -> list[tuple[int, ...]]:
+    def wanted(self) -> list[Ints]:
         """Pairs of attributes across parties; of all without local models. For encoders with a group
         for each attribute.
         """

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Codes, Flags, Floats, Integers
+from ..arrays import Codes, Flags, Floats, Integers, Ints
 from ..columns.column import Attribute
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
@@ -113,7 +113,7 @@ class Fine:
     model: Floats
     released: tuple[Series, ...]
     truth: Floats | None
-    common: tuple[int, ...]
+    common: Ints
 
 
 @dataclass(frozen=True, eq=False)

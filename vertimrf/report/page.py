@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
-from ..arrays import Codes, Floats
+from ..arrays import Codes, Floats, Ints
 from ..columns.column import Attribute
 from ..errors import PlanError
 from ..evaluation import read_real, values_compared
@@ -270,7 +270,7 @@ def _context(run: Run, content: Content) -> dict[str, Any]:
     }
 
 
-def _trust(model: Model, places: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Trust]:
+def _trust(model: Model, places: Sequence[Ints]) -> dict[Ints, Trust]:
     """How far columns and pairs can be trusted, by their positions."""
     names = [tuple(model.schema.names[a] for a in some) for some in places]
     by_rows = max(map(len, places), default=0) > 2

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Flags, Floats
+from ..arrays import Flags, Floats, Ints
 from ..errors import MessageError, UnmatchedError
 from ..message import Message
 from ..model.local_marginal import average, record_figures
@@ -62,7 +62,7 @@ class Overlap:
     names: tuple[str, ...]
     party_counts: tuple[RecordCount, ...]
     common: tuple[CommonRecords, ...]
-    patterns: tuple[tuple[int, ...], ...]
+    patterns: tuple[Ints, ...]
     counts: Floats
     errors: Floats
     outer_error: float

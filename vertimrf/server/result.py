@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
-from ..arrays import Codes, Floats
+from ..arrays import Codes, Floats, Ints
 from ..model.markov_random_field import MarkovRandomField
 from ..plan.plan import Plan
 from ..plan.verdict import stated
@@ -56,7 +56,7 @@ class Result:
     model: MarkovRandomField
     initial: MarkovRandomField
     ledger: Ledger
-    crossing: tuple[tuple[int, ...], ...]
+    crossing: tuple[Ints, ...]
     figures: ReleasedFigures
     disagreements: tuple[Disagreement, ...]
     seconds: dict[str, float]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..arrays import Flags, Integers
+from ..arrays import Flags, Integers, Ints
 from ..errors import SchemaError, TableError
 
 # Number of examples of faulty records in messages.
@@ -46,7 +46,7 @@ class Tally:
     """
 
     count: int = 0
-    rows: tuple[int, ...] = ()
+    rows: Ints = ()
     name: str = ""
     value: str = ""
 

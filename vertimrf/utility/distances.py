@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Codes, Integers
+from ..arrays import Codes, Integers, Ints
 from ..errors import PlanError
 from ..kernels.contingency import contingency
 from ..kernels.jit import for_each
@@ -87,7 +87,7 @@ def random_marginals(
     marginals: int = 300,
     seed: int = 0,
     parties: Sequence[int] | None = None,
-) -> list[tuple[int, ...]]:
+) -> list[Ints]:
     """Draw distinct random subsets of attributes with equal probability; all subsets if there are
     not more than ``marginals``.
 
@@ -128,7 +128,7 @@ def random_marginals(
         if len(listed) <= marginals:
             return listed
         return [listed[i] for i in sorted(rng.choice(len(listed), marginals, replace=False))]
-    drawn: set[tuple[int, ...]] = set()
+    drawn: set[Ints] = set()
     while len(drawn) < min(marginals, eligible):
         subset = tuple(sorted(rng.choice(attributes, way, replace=False).tolist()))
         if spans(subset):
@@ -164,7 +164,7 @@ def tvd(
     for way in ways:
         subsets = random_marginals(len(sizes), way, marginals, seed, parties)
 
-        def of_marginal(number: int, subsets: Sequence[tuple[int, ...]] = subsets) -> float:
+        def of_marginal(number: int, subsets: Sequence[Ints] = subsets) -> float:
             return distance(real, synthetic, sizes, subsets[number])
 
         out[way] = math.fsum(for_each(len(subsets), of_marginal)) / len(subsets)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from ...arrays import Ints
 from ...errors import PlanError, PrivacyError
 from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
@@ -52,9 +53,9 @@ class CountSketches(CrossPartyRelease):
     buckets: int
     variance: Number
     bits: int
-    sizes: tuple[int, ...]
-    contrasts: tuple[int, ...] = ()
-    weights: tuple[int, ...] = ()
+    sizes: Ints
+    contrasts: Ints = ()
+    weights: Ints = ()
     encoder = "count-sketch"
     kind = Kind.COUNT_SKETCHES
     forecast = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import Bytes, Floats, Integers
+from ...arrays import Bytes, Floats, Integers, Ints
 from ...errors import MessageError
 from ...model.measurement import Measurement
 from ...plan.plan import Plan
@@ -109,7 +109,7 @@ def _responses(
     published: Sequence[int],
     tables: Sequence[Bytes],
     bins: Sequence[Integers],
-    wanted: Sequence[tuple[int, ...]],
+    wanted: Sequence[Ints],
 ) -> list[Measurement]:
     out = []
     for attributes in wanted:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from ...arrays import Bytes, Floats, Integers
+from ...arrays import Bytes, Floats, Integers, Ints
 from ...errors import MessageError
 from ...kernels.intersections import joint_histograms, solve_intersections
 from ...kernels.jit import threads
@@ -130,7 +130,7 @@ def estimate_pair(plan: ScheduledPairs, left: Side, right: Side, total: float) -
 
 
 def outer_measurement(
-    attributes: tuple[tuple[int, ...], tuple[int, ...]],
+    attributes: tuple[Ints, Ints],
     bins: tuple[tuple[Integers, ...], tuple[Integers, ...]],
     counts: Floats,
     errors: Floats,

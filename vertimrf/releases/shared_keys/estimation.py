@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arrays import Bytes, Floats, Integers
+from ...arrays import Bytes, Floats, Integers, Ints
 from ...errors import PlanError
 from ...kernels.jit import in_slices
 from ...kernels.shared_keys import invert_shares, largest_two, union_shares
@@ -55,7 +55,7 @@ def published_estimates(
     attributes: Sequence[int],
     bins: Sequence[Bins],
     levels: Sequence[Bytes],
-    marginals: Sequence[tuple[int, ...]],
+    marginals: Sequence[Ints],
     total: float,
 ) -> list[Measurement]:
     """Estimate every cell of marginals: the total less the union of other values' records.

@@ -36,6 +36,10 @@ WITHIN, ACROSS = 0.54, 0.46
 # three columns, in units of the root of cells / records.
 DEPENDENCE = 0.11
 PAIR_ROUNDING, THREE_ROUNDING = 0.04, 0.14
+# Counts of a table scatter around any model by their roots: of c equally frequent cells that is a
+# distance of sqrt(2 / pi) / 2 = 0.4 times the root of c / records. Pairs, whose cells are not equally
+# frequent, have 3/4 of it.
+PAIR_SCATTER = 0.3
 # What is left of the dependence of a pair of which only a trend is known, as a distance; and what
 # trends and tables of bins add to the error of a correlation, whose usual value is CORRELATION.
 TREND_LEFT = 0.06
@@ -272,6 +276,9 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
             return math.nan
         return math.hypot(column, math.sqrt(np.square(lost).mean()), PAIR_ROUNDING * rounding(2))
 
+    scatter = PAIR_SCATTER * min(
+        float(np.sqrt(sizes).mean()) ** 2 / math.sqrt(outlook.records), 1.0
+    )
     trends = [flags & (outlook.bins == 2) for _, flags in outlook.by_party]
     halved_within = np.concatenate([_either(f, f)[np.triu_indices(len(f), 1)] for f in trends])
     halved_across = np.concatenate(
@@ -289,6 +296,7 @@ def _errors(outlook: Outlook, shares: Shares) -> Errors:
     root = float((1 / np.sqrt(sizes)).mean())
     inside, between = pair(within), pair(across)
     comparisons = (COMPARISON * root * inside, COMPARISON * root * between)
+    inside, between = (math.hypot(lost, scatter) for lost in (inside, between))
     correlation = correlation_error(outlook, shares)
     return Errors(
         column, inside, between, three, MEAN * root * column, *comparisons, k, correlation

@@ -534,7 +534,7 @@ def without_room(folder, outcome):
 
 def test_a_disk_without_room_is_told_before_a_table_is_read(folder):
     with full_disk() as patch:
-        for module in ("sources", "table"):
+        for module in ("sources", "columns"):
             patch.setattr(
                 f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table")
             )

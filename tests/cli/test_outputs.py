@@ -171,7 +171,7 @@ def test_what_is_no_file_is_refused_before_the_work(
         )
     before = files_in(tmp_path)
     # Whatever does the work is not reached.
-    for work in ("trial.synthesize", "plan.planner.make_plan", "bench.run_bench"):
+    for work in ("trial.synthesize", "plan.planner.make_plan", "cli.bench.run_bench"):
         monkeypatch.setattr(f"vertimrf.{work}", lambda *_, **__: pytest.fail("it went to work"))
     with open_ends:
         said = refused(words_of(place, option, out))

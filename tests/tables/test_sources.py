@@ -8,6 +8,7 @@ import json
 import lzma
 import pickle
 import sqlite3
+import struct
 import tarfile
 import zipfile
 
@@ -337,7 +338,9 @@ def test_a_file_that_is_no_table_is_refused_by_what_it_is(folder, name):
 
 def test_a_missing_package_is_named(folder, monkeypatch):
     path = made(folder, "needs.sav", b"$FL2" + bytes(100))
-    monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
+    (folder / "absent").mkdir()
+    (folder / "absent" / "pyreadstat.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(folder / "absent")
     with pytest.raises(
         TableError, match=r"needs.sav is an SPSS file: to read it, pip install 'verti"
     ):
@@ -410,6 +413,22 @@ def test_no_row_is_lost_between_batches(folder, name):
         path.write_text("".join(f'{{"x": {n}}}\n' for n in range(rows)))
     table = read_arrow(path)
     assert table["x"].to_pylist() == list(range(rows))
+
+
+def test_a_file_that_crashes_its_reader_is_one_sentence(folder):
+    """A variable's number beyond all variables, which crashes pyreadstat."""
+    path = folder / "crashing.sav"
+    frame = pd.DataFrame({"id": range(9), "sex": [1.0, 2.0, 9.0] * 3})
+    pytest.importorskip("pyreadstat").write_sav(
+        frame, path, variable_value_labels={"sex": {1: "f", 2: "m"}}
+    )
+    # A record of kind 4 has a count and so many variables, to which labels belong.
+    content, mark = path.read_bytes(), struct.pack("<ii", 4, 1)
+    at = content.index(mark) + len(mark)
+    path.write_bytes(content[:at] + struct.pack("<i", 4096) + content[at + 4 :])
+    printed = refused(f"schema draft {path} --id id --out {folder}/crashing.toml")
+    assert f"{path} cannot be read as a table (it is damaged, and its reader crashed)" in printed
+    assert not (folder / "crashing.toml").exists()
 
 
 def test_cells_of_json_keep_their_types(tmp_path):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ..errors import TableError
 from .arrow import PIECE_ROWS, Pieces, RecordBatches
 from .dropped import Unreadable
-from .values import any_error, batches_of, installed
+from .rows import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
 PASSWORD = re.compile(r"(?i)//[^@]*:[^@]*@|password=")

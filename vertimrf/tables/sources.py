@@ -21,6 +21,7 @@ from ..files.atomic import MAX_KEY, AnyPath, open_regular, read_bytes
 from ..files.canonical import json_digest, json_of
 from ..privacy.standing import UNSTATED, Standing
 from . import arrow
+from .apart import apart
 from .arrow import (
     STANDING_FILE,
     STANDING_KEY,
@@ -40,7 +41,7 @@ from .dropped import Unreadable
 from .objects import of_one_type
 from .parts import Part, parts_of, together, with_keys
 from .read_options import DEFAULT, ReadOptions
-from .values import archive, json_lines, statistics
+from .values import archive, json_lines
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Bytes of a column of a Parquet file that are read at a time.
@@ -300,7 +301,7 @@ def _refused(name: str, remedy: str, sniff: Callable[[bytes], bool]) -> Format:
 
 def _statistics(name: str, function: str, sniff: Callable[[bytes], bool], *suffixes: str) -> Format:
     """A kind of file that pyreadstat reads."""
-    return Format(name, sniff, functools.partial(statistics, function, name), suffixes)
+    return Format(name, sniff, functools.partial(apart, function, name), suffixes)
 
 
 def _json_object(head: bytes) -> bool:

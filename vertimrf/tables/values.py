@@ -1,4 +1,4 @@
-"""Read files whose cells are values of many types: JSON lines, spreadsheets, statistics packages.
+"""Read files whose cells are values of many types: JSON lines and spreadsheets.
 
 A column has no type that follows from all of its cells: each cell counts by its own type
 (:mod:`vertimrf.tables.objects`), so that whether a row is read depends on this row alone.
@@ -8,45 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
-import itertools
 import logging
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..errors import TableError
-from .arrow import Pieces, RecordBatches, object_batches, one_line
+from .arrow import Pieces, RecordBatches
 from .csv_file import BLOCK, HEAD, MARK, START, unpacked
 from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, Unreadable
-from .objects import from_objects
 from .read_options import ReadOptions
+from .rows import any_error, batches_of, installed
 
 LOG = logging.getLogger(__name__)
 
-# Rows that are made into columns at a time.
-ROWS = 1 << 15
 # What a workbook has and other ZIP archives lack.
 WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
-
-
-def batches_of(
-    rows: Iterator[Sequence[Any]],
-    names: Sequence[str],
-    wanted: Sequence[str],
-    unreadable: Unreadable,
-) -> RecordBatches:
-    """RecordBatches of some columns of rows of cells."""
-    places = [names.index(name) for name in wanted]
-    while block := list(itertools.islice(rows, ROWS)):
-        columns = {
-            name: functools.partial(from_objects, [row[place] for row in block], True)
-            for name, place in zip(wanted, places, strict=True)
-        }
-        yield from object_batches(columns, wanted, unreadable)
 
 
 def json_lines(path: Path, read: ReadOptions) -> Pieces:
@@ -113,20 +93,6 @@ def _lines(path: Path, unreadable: Unreadable) -> Iterator[bytes]:
                 return
 
 
-def installed(package: str, path: Path | str, kind: str, extra: str = "files") -> Any:
-    """A package of an extra.
-
-    Raises:
-        TableError: it is not installed.
-    """
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise TableError(
-            f"{path} is {kind}: to read it, pip install 'vertimrf[{extra}]', or save it as CSV or Parquet."
-        ) from None
-
-
 def archive(path: Path, read: ReadOptions) -> Pieces:
     """Open a ZIP archive, which must be a workbook.
 
@@ -184,60 +150,3 @@ def _name(cell: Any) -> str:
         if cell is None
         else str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
     )
-
-
-def statistics(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
-    """Open a file of SPSS, Stata or SAS. A value with a label is read as its label, and a value
-    that is declared to be missing as missing.
-
-    Args:
-        function: the name of pyreadstat's reader.
-        kind: what the file is, for errors.
-        path, read: the file, and how it is read.
-    """
-    package = installed("pyreadstat", path, kind)
-    reader = getattr(package, function)
-    with any_error(path):
-        _, meta = reader(str(path), metadataonly=True)
-    labels: Mapping[str, Mapping[Any, str]] = {
-        name: its
-        for name, its in meta.variable_value_labels.items()
-        if meta.variable_measure.get(name) != "scale"
-    }
-
-    def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
-        with any_error(path):
-            given = {"usecols": list(wanted), "output_format": "dict"}
-            # Files of some kinds do not state their number of rows, and are read at once.
-            chunks = (
-                [reader(str(path), **given)]
-                if meta.number_rows is None
-                else package.read_file_in_chunks(reader, str(path), chunksize=ROWS, **given)
-            )
-            for columns, _ in chunks:
-                cells = (_labelled(columns[name], labels.get(name, {})) for name in wanted)
-                yield from zip(*cells, strict=True)
-
-    def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
-        yield from batches_of(rows(wanted), wanted, wanted, unreadable)
-
-    return Pieces(tuple(meta.column_names), str(path), batches)
-
-
-def _labelled(cells: Iterable[Any], labels: Mapping[Any, str]) -> Iterator[Any]:
-    for cell in cells:
-        yield None if cell == "" else labels.get(cell, cell)
-
-
-@contextlib.contextmanager
-def any_error(path: Path | str) -> Iterator[None]:
-    """Turn whatever a package raises for a malformed file into a TableError."""
-    try:
-        yield
-    except TableError:
-        raise
-    except BaseException as error:
-        # A panic of code in Rust is no Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None

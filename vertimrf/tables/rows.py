@@ -1,0 +1,65 @@
+"""What readers of files with values of many types share: rows of cells become batches, errors one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import TableError
+from .arrow import object_batches, one_line
+from .dropped import Unreadable
+from .objects import from_objects
+
+# Rows that are made into columns at a time.
+ROWS = 1 << 15
+
+
+def batches_of(
+    rows: Iterator[Sequence[Any]],
+    names: Sequence[str],
+    wanted: Sequence[str],
+    unreadable: Unreadable,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of rows of cells."""
+    places = [names.index(name) for name in wanted]
+    while block := list(itertools.islice(rows, ROWS)):
+        columns = {
+            name: functools.partial(from_objects, [row[place] for row in block], True)
+            for name, place in zip(wanted, places, strict=True)
+        }
+        yield from object_batches(columns, wanted, unreadable)
+
+
+def installed(package: str, path: Path | str, kind: str, extra: str = "files") -> Any:
+    """A package of an extra.
+
+    Raises:
+        TableError: it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise TableError(
+            f"{path} is {kind}: to read it, pip install 'vertimrf[{extra}]', or save it as CSV or Parquet."
+        ) from None
+
+
+@contextlib.contextmanager
+def any_error(path: Path | str) -> Iterator[None]:
+    """Turn whatever a package raises for a malformed file into a TableError."""
+    try:
+        yield
+    except TableError:
+        raise
+    except BaseException as error:
+        # A panic of code in Rust is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None

@@ -111,6 +111,9 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
         encode(client, dd.from_pandas(without, npartitions=PARTS)),
     )
     assert folder.counts == (10, 1490, 0, 2500)
+    joined = encode_partitions(tmp_path, client, "id,who", SCHEMA, "one", keys=KEYS)
+    same = encode_table(table, "id,who", MINE, keys=KEYS)
+    assert joined.keyed_sum(bytes(32)) == InMemory(same).keyed_sum(bytes(32))
     plan = plan_of()
     assert plan.agreement_of(0)
     assert message(plan, folder) == message(plan, cut) == one_machine(plan, table)

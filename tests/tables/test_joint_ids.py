@@ -9,11 +9,14 @@ import pytest
 from commands import good, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs.conversation import RECORDS, Conversation
 
 from vertimrf import Attribute, ReadOptions, Schema
 from vertimrf.errors import TableError
 from vertimrf.party.check import check_ids
 from vertimrf.party.persons import sample_rows
+from vertimrf.plan.options import PlanOptions
+from vertimrf.runs.folder import SETTINGS
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, format_ids, named_ids
 from vertimrf.tables.read_options import FORMATS
@@ -108,5 +111,25 @@ def test_every_command_takes_ids_in_two_columns(tmp_path, monkeypatch):
         "evaluate --real left.csv --real right.csv --id site,nr --schema schema.toml --synthetic made.csv"
     )
     assert "left out" not in printed
+    section = 'name = "x"\nvalues = "private"'
+    (tmp_path / "open.toml").write_text(
+        f'[[party]]\nname = "left"\n[[party.attribute]]\n{section}\n'
+    )
+    good("schema domains left.csv --id site,nr --schema open.toml --epsilon 5 --out found.toml")
+    assert Schema.load("found.toml").domains["x"].size >= 2
     good("run party run --name left --table left.csv --id site,nr")
     assert "has no id column 'site,no'" in refused("check left.csv --schema left.toml --id site,no")
+
+
+def test_parties_compare_ids_in_two_columns(tmp_path):
+    planning = PlanOptions(expected_records=RECORDS, message_bytes=50_000)
+    run = Conversation.begun(tmp_path / "run", planning)
+    for name, party in run.parties.items():
+        table = pd.read_csv(run.folder / f"{name}.csv")
+        table.assign(site=table["id"] % 7).to_csv(run.folder / f"{name}.csv", index=False)
+        text = (party.folder / SETTINGS).read_text()
+        (party.folder / SETTINGS).write_text(text.replace('id = "id"', 'id = "site,id"'))
+        run.accept(name)
+    good(f"align {run.folder}/hospital.run --out {tmp_path}/ids")
+    printed = good(f"align {run.folder}/insurer.run --with {tmp_path}/ids")
+    assert "300 of your 300 sampled ids match as they are written" in printed

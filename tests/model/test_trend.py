@@ -239,3 +239,19 @@ def test_trends_that_noise_may_explain_are_left_out_of_fits():
     assert without_noise([strong, alone]) == [strong, alone]
     assert without_noise(read(0.0, 30.0)) == []
     assert without_noise(read(0.6, 30_000.0)) == []
+
+
+def test_bins_are_read_as_a_trend_unless_they_contradict_it():
+    """Seven bins of 14 values: exact counts of two Gaussian variables, and of a U shape."""
+    bins = np.arange(14) // 2
+    cut = Cut(np.full(14, 700.0), finer_bins(np.full(14, 700.0), bins, True, False), halved=True)
+    assert (cut.finer == bins).all()
+    edges = np.concatenate([[-12.0], special.ndtri(np.arange(1, 7) / 7), [12.0]])
+    (gaussian,) = 9800 * normal_tables(edges, edges, np.array([0.5]))
+    middle = np.abs(np.arange(7) - 3)
+    shape = 1 + 0.5 * np.outer(middle - middle.mean(), middle - middle.mean())
+    for counts, read in ((gaussian, True), (200 * shape, False)):
+        m = Measurement((0, 1), (bins, bins), counts, 30.0)
+        (found,) = as_trends([m], {0: cut, 1: cut}, 9800.0)
+        assert found.trend == read
+        assert np.abs(found.counts - counts).max() < 3

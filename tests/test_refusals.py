@@ -536,7 +536,6 @@ NO_TEXT = (
     "unicode_escape",
     "raw_unicode_escape",
     "klingon",
-    "",
     "utf\0",
 )
 

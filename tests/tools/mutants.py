@@ -2051,7 +2051,7 @@ NAMED = (
     Mutation(
         "a plan calls pairs known of which it has a trend alone",
         "plan/verdict.py",
-        "kind = 1 if {*plan.halved} & {*pair} else 0 if noise <= DEPENDENCE else 2",
+        "kind = 1 if trend else 0 if noise <= DEPENDENCE else 2",
         "kind = 0 if noise <= DEPENDENCE else 2",
         "plan/test_plan_verdict.py",
     ),
@@ -2612,16 +2612,9 @@ NAMED = (
         "plan/test_binning.py",
     ),
     Mutation(
-        "a group that tells presence is halved",
-        "plan/groups.py",
-        "count > 1 and attribute in halved",
-        "attribute in halved",
-        "plan/test_halved.py",
-    ),
-    Mutation(
         "halved attributes are cut into bins of like counts",
         "plan/groups.py",
-        "count > 1 and attribute in halved",
+        "count == 2 and attribute in halved",
         "False",
         "plan/test_halved.py",
     ),
@@ -2663,7 +2656,7 @@ NAMED = (
     Mutation(
         "a group of a halved attribute has any number of bins",
         "plan/plan.py",
-        "group.size > 2 and group.attributes[0] in self.halved",
+        "shown and group.size == self.schema.sizes[group.attributes[0]]",
         "False",
         "plan/test_halved.py",
     ),
@@ -2769,8 +2762,8 @@ NAMED = (
     Mutation(
         "pairs without a halved attribute are read as trends",
         "model/trend.py",
-        "cuts[a].halved and number_of_bins(cuts[a].finer) > count\n        for",
-        "number_of_bins(cuts[a].finer) > count\n        for",
+        "cuts[a].halved and number_of_bins(cuts[a].finer) >= (count if count > 2 else 3)\n        for",
+        "number_of_bins(cuts[a].finer) >= (count if count > 2 else 3)\n        for",
         "model/test_trend.py",
     ),
     Mutation(
@@ -2790,8 +2783,8 @@ NAMED = (
     Mutation(
         "the server leaves halves as they are",
         "server/server.py",
-        "without_noise(as_trends(some, halved, total)) for some in (local, crossing)",
-        "list(some) for some in (local, crossing)",
+        "known = [as_trends(some, halved, total) for some in (local, crossing)]",
+        "known = [list(some) for some in (local, crossing)]",
         "server/test_trends.py",
     ),
     Mutation(

@@ -226,8 +226,9 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
         return read
     with reading(path):
         encoding = encoding_of(csv_head(path))
-        if not read.encoding and encoding != read.charset:
-            LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
+        if not read.encoding:
+            if encoding != read.charset:
+                LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
             read = replace(read, encoding=encoding)
         if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
             LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)

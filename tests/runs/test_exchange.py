@@ -413,6 +413,7 @@ def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch)
 FIFO = """
 import sys
 from pathlib import Path
+from vertimrf.errors import VertiMRFError
 from vertimrf.runs.exchange import Exchange, take_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun

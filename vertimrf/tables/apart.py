@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import TableError
-from .arrow import Pieces
+from .arrow import Pieces, RecordBatches
 from .dropped import Unreadable
 from .read_options import ReadOptions
 from .rows import ROWS, any_error, batches_of, installed
@@ -41,7 +41,7 @@ def apart(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
 
 def _batches(
     path: Path, asked: Sequence[str], wanted: Sequence[str], unreadable: Unreadable
-) -> Iterator[pa.RecordBatch]:
+) -> RecordBatches:
     for kind, body in _frames(path, [*asked, list(wanted)]):
         if kind == BATCH:
             yield from pa.ipc.open_stream(body)
@@ -112,7 +112,7 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
                 cells = (_labelled(columns[name], labels.get(name, {})) for name in wanted)
                 yield from zip(*cells, strict=True)
 
-    def batches(wanted: Sequence[str], unreadable: Unreadable) -> Iterator[pa.RecordBatch]:
+    def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         yield from batches_of(rows(wanted), wanted, wanted, unreadable)
 
     return Pieces(tuple(meta.column_names), str(path), batches)

@@ -61,7 +61,7 @@ class Pieces:
 
     names: tuple[str, ...]
     where: str
-    batches: Callable[[Sequence[str], Unreadable], Iterator[pa.RecordBatch]]
+    batches: Callable[[Sequence[str], Unreadable], RecordBatches]
     typed: bool = True
 
     def read(
@@ -267,8 +267,8 @@ def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:
 
 def object_batches(
     columns: Mapping[str, Column], wanted: Sequence[str], unreadable: Unreadable
-) -> Iterator[pa.RecordBatch]:
-    """RecordBatches of a data frame, without rows of which a cell in a wanted column is no value."""
+) -> RecordBatches:
+    """Batches of a data frame, without rows of which a cell in a wanted column is no value."""
     unfit: dict[int, str] = {}
     arrays = []
     for name in wanted:

@@ -94,7 +94,7 @@ def _batches(
     columns: Sequence[str],
     unreadable: Unreadable,
 ) -> RecordBatches:
-    """RecordBatches of a table and the column that an equation gives."""
+    """Batches of a table and the column that an equation gives."""
     if equation.name not in columns:
         yield from pieces.batches(columns, unreadable)
         return

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ..errors import TableError
-from .arrow import object_batches, one_line
+from .arrow import RecordBatches, object_batches, one_line
 from .dropped import Unreadable
 from .objects import from_objects
 
@@ -26,7 +24,7 @@ def batches_of(
     names: Sequence[str],
     wanted: Sequence[str],
     unreadable: Unreadable,
-) -> Iterator[pa.RecordBatch]:
+) -> RecordBatches:
     """Batches of some columns of rows of cells."""
     places = [names.index(name) for name in wanted]
     while block := list(itertools.islice(rows, ROWS)):

@@ -139,7 +139,8 @@ def draft_schema(
     )
     schema = Schema.of(parties, public=False)
     found = [
-        Reading(**{key: getattr(each, key) for key in Reading.__struct_fields__}) for each in reads
+        Reading(each.id_format, each.delimiter, each.charset, each.lines_before, each.no_header)
+        for each in reads
     ]
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
@@ -226,9 +227,8 @@ def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
         return read
     with reading(path):
         encoding = encoding_of(csv_head(path))
-        if not read.encoding:
-            if encoding != read.charset:
-                LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
+        if not read.encoding and encoding != read.charset:
+            LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
             read = replace(read, encoding=encoding)
         if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
             LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)

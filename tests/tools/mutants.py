@@ -2285,6 +2285,20 @@ NAMED = (
         "runs/test_encrypted_runs.py::test_rows_of_another_run_or_altered_ones_are_refused",
     ),
     Mutation(
+        "people are thought to be the same although nobody states it",
+        "releases/auto.py",
+        "lambda schema, _: not schema.same_people",
+        "lambda schema, _: False",
+        "releases/test_auto.py",
+    ),
+    Mutation(
+        "one party's word on the people is enough",
+        "plan/merge.py",
+        "same_people=all(",
+        "same_people=any(",
+        "releases/test_auto.py",
+    ),
+    Mutation(
         "the selector of encrypted counts forgets its noise",
         "releases/encrypted_counts/encoding.py",
         "gaussian(none, self.sketch.sigma)",

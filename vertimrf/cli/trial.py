@@ -12,8 +12,9 @@ import click
 
 from ..errors import PlanError
 from ..files.atomic import check_space
-from ..plan.defaults import PAIRS_BYTES
+from ..plan.defaults import AUTO, PAIRS_BYTES
 from ..plan.options import PlanOptions
+from ..releases.auto import ENCODERS
 from ..tables.read_options import ReadOptions
 from .common import (
     compile_kernels,
@@ -82,7 +83,8 @@ def synthesize(
     needed = messages * (planning.message_bytes or PAIRS_BYTES)
     if short := check_space(Path(tempfile.gettempdir()), needed):
         raise PlanError(short)
-    compile_kernels("party", "server", planning.encoder)
+    asked = planning.encoder
+    compile_kernels("party", "server", *(ENCODERS.values() if asked == AUTO else [asked]))
     from ..trial import synthesize as run_trial
 
     trial = run_trial(

@@ -8,6 +8,8 @@ TAU = 500_000
 # Count sketches are more accurate than scheduled pairs of the same size, and much faster
 # (benchmarks/results/message-size.md).
 ENCODER = "count-sketch"
+# The planner chooses (vertimrf/releases/auto.py).
+AUTO = "auto"
 # Shares of the budget: the noisy record count, local models, sketches across parties.
 SHARES = (0.01, 0.49, 0.50)
 # Budget for the sketches in any party's message, for count sketches and for scheduled pairs. Both

@@ -53,6 +53,7 @@ def merge_schemas(parts: Mapping[str, Schema]) -> Schema:
     )
     return replace(
         merged,
+        same_people=all(part.same_people for part in parts.values()),
         spent=distinct_releases([entry for part in parts.values() for entry in part.spent]),
         ids=next(iter(forms), None),
         ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),

@@ -11,6 +11,7 @@ from ..errors import PlanError
 from ..files.convert import check_types
 from ..releases.register import KINDS, kind_of
 from .defaults import (
+    AUTO,
     DELTA_HELP,
     DOMAIN_SHARE,
     ENCODER,
@@ -84,7 +85,8 @@ class PlanOptions:
         delta: privacy target; default 1 / expected_records squared, at most 1e-6
             (:func:`~.defaults.default_delta`).
         tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch"; "encrypted", whose epsilon holds if parties collude with the
+        encoder: "count-sketch"; "auto", which takes "encrypted" for two parties that state the same
+            people and count sketches otherwise (:mod:`vertimrf.releases.auto`); "encrypted", whose epsilon holds if parties collude with the
             server, for parties with the same people; "scheduled-pairs", which needs larger
             messages; "grr", the paper's baseline of randomised responses, whose target is about
             replacing one record; or "published", the paper's encoder, whose privacy claim does not
@@ -125,7 +127,7 @@ class PlanOptions:
     tau: int = described(TAU, "Largest clique of the global model, in cells.")
     encoder: str = described(
         ENCODER,
-        "count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
+        "count-sketch; encrypted (parties may collude); auto (encrypted if two parties state the same people); scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
     claim_as_published: bool = described(
         False, "Needed for the published encoder: its claim does not hold."
@@ -161,9 +163,9 @@ class PlanOptions:
         check_types(self, PlanError)
         if self.expected_records is not None and self.expected_records < 1:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
-        if self.encoder not in KINDS:
+        if self.encoder not in (AUTO, *KINDS):
             raise PlanError(
-                f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
+                f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'auto', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
         if (
             self.message_bytes is not None
@@ -177,7 +179,7 @@ class PlanOptions:
         if self.tau < 2:
             raise PlanError(f"tau must be at least 2 cells, not {self.tau}.")
         # The default refuses nothing, and is not loaded as the command line starts.
-        refused = None if self.encoder == ENCODER else kind_of(self.encoder).refused(self)
+        refused = None if self.encoder in (AUTO, ENCODER) else kind_of(self.encoder).refused(self)
         if refused is not None:
             raise PlanError(refused)
         if self.records_per_person != 1:

@@ -39,6 +39,7 @@ from ..privacy.ledger import (
     worst_coalitions,
 )
 from ..privacy.standing import REPLACE, Standing, neighbours_of
+from ..releases.auto import ENCODERS
 from ..releases.count_sketches.parameters import CountSketches
 from ..releases.register import release_from_json, release_to_json
 from ..releases.release import CrossPartyRelease, packed_bytes
@@ -68,6 +69,7 @@ OPTIONAL = {
     "records_per_person": 1,
     "population": INNER,
     "halved": [],
+    "because": "",
 }
 
 
@@ -105,6 +107,8 @@ class Plan:
         halved: positions of attributes of which pairs across parties, or all pairs of a single
             party, are measured in two halves, because pairs of values would be noise alone. The
             server reads them as trends (:mod:`vertimrf.model.trend`).
+        because: why the planner chose the encoder (:mod:`vertimrf.releases.auto`); empty if it was
+            asked for.
     """
 
     schema: Schema
@@ -125,6 +129,7 @@ class Plan:
     records_per_person: int = 1
     population: str = INNER
     halved: tuple[int, ...] = ()
+    because: str = ""
 
     def __repr__(self) -> str:
         return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
@@ -176,6 +181,8 @@ class Plan:
         self._check_halved()
         if self.sketch is not None:
             self.sketch.check([group.size for group in self.groups], parties)
+        if self.because and (self.sketch is None or ENCODERS.get(self.because) != self.encoder):
+            raise PlanError(f"{self.because!r} is no reason for {self.encoder}: {REMEDY}.")
         contrasted = () if self.sketch is None else self.sketch.contrasts
         if any(
             group.parity and number not in contrasted for number, group in enumerate(self.groups)

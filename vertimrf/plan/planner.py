@@ -19,6 +19,7 @@ from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
 from ..privacy.ledger import LedgerEntry
+from ..releases.auto import chosen
 from ..releases.count_sketches.parameters import CountSketches
 from ..releases.count_sketches.planning import AGREEMENT_BITS, AGREEMENT_SHARE, count_sketches_of
 from ..releases.register import kind_of
@@ -111,8 +112,7 @@ def make_plan(
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
 ) -> Plan:
-    """Plan a run from public information, calibrated so that all events together meet (epsilon,
-    delta).
+    """Plan a run from public information, so that all events together meet (epsilon, delta).
 
     Args:
         schema: attributes and parties.
@@ -139,6 +139,10 @@ def make_plan(
         )
     nonce = secrets.token_hex(16) if nonce is None else nonce
     origin: dict[str, Any] = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
+    planning, because = chosen(schema, planning)
+    if because:
+        made = make_plan(schema, epsilon, planning, **origin)
+        return made if made.sketch is None else replace(made, because=because)
     kind = kind_of(planning.encoder)
     largest = kind.usual_bytes
     cap = planning.collusion_epsilon
@@ -166,8 +170,7 @@ def make_plan(
         records,
         largest if planning.message_bytes is None else planning.message_bytes,
         Workload.of(schema, planning.workload, planning.tau),
-        # The paper's limit is tau / (m u^2), which leaves room for cross-party attributes. Here the
-        # server chooses among local and cross-party edges, so local graphs may be larger.
+        # Above the paper's tau / (m u^2): the server chooses among local and cross-party edges.
         planning.tau if parties < 2 else max(planning.tau // (2 * parties), 2),
         parties > 1,
     )

@@ -58,6 +58,8 @@ class Schema:
         ids: the form of the record ids at every party (:mod:`vertimrf.plan.id_form`). None if it is
             not stated.
         rules: orders and equations of columns, which every synthetic row keeps.
+        same_people: whether all parties state that they hold records of the same people. It is
+            public, and no data may be read for it.
         reads: by party, how its table is read.
 
     Raises:
@@ -74,6 +76,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
     reads: tuple[tuple[str, Reading], ...] = field(default=(), compare=False)
+    same_people: bool = False
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -90,8 +93,9 @@ class Schema:
                 raise SchemaError(
                     f"The schema has {count:,} {what}; at most {most:,} are possible."
                 )
-        if not isinstance(self.public, bool):
-            raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
+        for name in ("public", "same_people"):
+            if not isinstance(given := getattr(self, name), bool):
+                raise SchemaError(f"The schema's {name!r} is {given!r}; write true or false.")
         if self.ids is not None:
             check_form(self.ids)
         if self.ids_source == "":
@@ -475,13 +479,11 @@ class Schema:
         return json_digest(self.to_json()).hex()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able form that :meth:`from_json` reads back.
-
-        A TOML schema file has the same fields.
-        """
+        """A JSON-able form that :meth:`from_json` reads back, with the fields of a TOML file."""
         sections = {
             "ids": self.ids,
             "ids_source": self.ids_source,
+            "same_people": self.same_people,
             "party": [
                 {"name": name}
                 | ({"read": read} if (read := msgspec.to_builtins(self.reading(name))) else {})
@@ -496,10 +498,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, data: Any) -> Schema:
-        """Read a schema from JSON.
-
-        A domain ``{attribute: size}``, as mbi has it, is read as integer codes at one party called
-        "party1".
+        """Read a schema from JSON, or from a domain (:meth:`.SchemaSections.read`).
 
         Raises:
             SchemaError: the content is malformed or contradicts itself.
@@ -541,6 +540,7 @@ class Schema:
             spent=sections.spent,
             ids=sections.ids,
             ids_source=sections.ids_source,
+            same_people=sections.same_people,
             reads=tuple((party.name, party.read) for party in sections.party),
         )
         if sections.public is msgspec.UNSET and schema.drafted:

@@ -87,7 +87,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         party: the parties.
-        public, spent, ids, ids_source: as in :class:`Schema`.
+        public, spent, ids, ids_source, same_people: as in :class:`Schema`.
         impossible: sections of combinations of values of several parties, for
             :meth:`Impossible.from_json`.
         rules: texts for :func:`parse_rule`.
@@ -100,6 +100,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
     spent: Annotated[tuple[LedgerEntry, ...], msgspec.Meta(min_length=1)] = ()
     ids: str | None = None
     ids_source: str | None = None
+    same_people: bool = False
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:

@@ -38,6 +38,8 @@ def summary(plan: Plan) -> str:
         )
     if plan.sketch is not None:
         lines.append(f"  {plan.sketch.summary()}")
+    if plan.because:
+        lines.append(f"  encoder: {plan.encoder}, because {plan.because}.")
     lines += _independence(plan)
     if (judged := verdict(plan)) is not None:
         lines += [f"  {sentence}" for sentence in (judged, *links(plan))]

@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import pickle
+import re
 import sqlite3
 import struct
 import tarfile
@@ -429,6 +430,37 @@ def test_a_file_that_crashes_its_reader_is_one_sentence(folder):
     printed = refused(f"schema draft {path} --id id --out {folder}/crashing.toml")
     assert f"{path} cannot be read as a table (it is damaged, and its reader crashed)" in printed
     assert not (folder / "crashing.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "deed, seconds, why",
+    [
+        (
+            "time.sleep(30)",
+            2.0,
+            "it is damaged, and its reader gave nothing for 2 seconds): save it",
+        ),
+        # 64 GB that nobody writes to, which the system gives without a limit: private, of no file, no swap kept.
+        ("mmap.mmap(-1, 1 << 36, flags=0x4022)", 60.0, "[Errno 12] Cannot allocate memory"),
+    ],
+)
+def test_a_reader_has_so_much_time_and_memory(folder, tmp_path, monkeypatch, deed, seconds, why):
+    path = made(folder, "endless.dta", b"<stata_dta>")
+    text = f"import mmap, time\ndef read_dta(*_, **__):\n    {deed}\n    raise ValueError('done')\n"
+    (tmp_path / "pyreadstat.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("vertimrf.tables.apart.SECONDS", seconds)
+    with pytest.raises(TableError, match=re.escape(f"{path} cannot be read as a table ({why}")):
+        open_pieces(path)
+
+
+@pytest.mark.parametrize("kind", ["dta", "sav", "xport"])
+def test_a_file_without_rows_is_a_table_without_rows(tmp_path, kind):
+    """Not one of batches without end."""
+    package = pytest.importorskip("pyreadstat")
+    getattr(package, f"write_{kind}")(pd.DataFrame({"x": np.arange(0.0)}), tmp_path / "t")
+    table = read_arrow(tmp_path / "t")
+    assert (table.column_names, table.num_rows) == (["x"], 0)
 
 
 def test_cells_of_json_keep_their_types(tmp_path):

@@ -598,6 +598,27 @@ NAMED = (
         "tables/test_csv_safe.py",
     ),
     Mutation(
+        "a damaged file keeps its reader busy for ever",
+        "tables/apart.py",
+        "timer.start()",
+        "pass",
+        "tables/test_sources.py::test_a_reader_has_so_much_time_and_memory",
+    ),
+    Mutation(
+        "a damaged file asks for all memory",
+        "tables/apart.py",
+        "resource.setrlimit(resource.RLIMIT_AS, (most, most))",
+        "pass",
+        "tables/test_sources.py::test_a_reader_has_so_much_time_and_memory",
+    ),
+    Mutation(
+        "batches of a file without rows never end",
+        "tables/apart.py",
+        "if 'row_limit' not in given or len(columns[wanted[0]]) < ROWS:",
+        "if False:",
+        "tables/test_sources.py::test_a_file_without_rows_is_a_table_without_rows",
+    ),
+    Mutation(
         "a draft is made, and renamed, by names that lead elsewhere by then",
         "files/shared_folder.py",
         "replacing(last, synced=True, dir_fd=folder)",

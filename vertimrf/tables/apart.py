@@ -1,14 +1,18 @@
-"""Read files of SPSS, Stata and SAS in a child process, which alone ends where a damaged file crashes its reader.
+"""Read files of SPSS, Stata and SAS in a child process, which alone ends where a damaged file crashes its reader, keeps it busy or
+asks for far too much memory.
 
 The child writes frames to its standard output: a kind, the length, and that many bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,13 +30,18 @@ from .rows import ROWS, any_error, batches_of, installed
 NAMES, BATCH, UNREAD, ERROR, END = b"n", b"b", b"u", b"e", b"."
 # Bytes of a frame's length.
 LENGTH = 8
+# A child may take so long for each frame: seconds, those for a byte of the file, and those for a column of a batch. Readers take
+# a thirtieth of it.
+SECONDS, A_BYTE, A_COLUMN = 60.0, 1e-6, 0.1
+# Its most memory: bytes, those for a byte of the file, and those for a column of a batch.
+MEMORY, EACH_BYTE, EACH_COLUMN = 16 << 30, 100, 1 << 22
 
 
 def apart(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
     """Open a file as :func:`statistics` does, in a child process.
 
     Raises:
-        TableError: the file cannot be read, or its reader crashed.
+        TableError: the file cannot be read, or its reader crashed or takes too long.
     """
     asked = [function, kind, str(path)]
     names = [json.loads(body) for _, body in _frames(path, asked)]
@@ -42,15 +51,17 @@ def apart(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
 def _batches(
     path: Path, asked: Sequence[str], wanted: Sequence[str], unreadable: Unreadable
 ) -> RecordBatches:
-    for kind, body in _frames(path, [*asked, list(wanted)]):
+    for kind, body in _frames(path, asked, list(wanted)):
         if kind == BATCH:
             yield from pa.ipc.open_stream(body)
         else:
             unreadable(*json.loads(body))
 
 
-def _frames(path: Path, asked: Sequence[object]) -> Iterator[tuple[bytes, bytes]]:
+def _frames(path: Path, asked: Sequence[str], *wanted: list[str]) -> Iterator[tuple[bytes, bytes]]:
     """What a child process answers."""
+    seconds = SECONDS + A_BYTE * path.stat().st_size + A_COLUMN * sum(map(len, wanted))
+    why = ["its reader crashed"]
     with subprocess.Popen(
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
@@ -60,23 +71,34 @@ def _frames(path: Path, asked: Sequence[object]) -> Iterator[tuple[bytes, bytes]
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
+
+        def end() -> None:
+            why[0] = f"its reader gave nothing for {seconds:.0f} seconds"
+            child.kill()
+
         try:
-            child.stdin.write(json.dumps(asked).encode())
+            child.stdin.write(json.dumps([*asked, *wanted]).encode())
             child.stdin.close()
-            while kind := child.stdout.read(1):
-                size = int.from_bytes(child.stdout.read(LENGTH), "little")
-                body = child.stdout.read(size)
+            while True:
+                timer = threading.Timer(seconds, end)
+                timer.start()
+                try:
+                    kind = child.stdout.read(1)
+                    size = int.from_bytes(child.stdout.read(LENGTH), "little")
+                    body = child.stdout.read(size)
+                finally:
+                    timer.cancel()
                 if kind == END:
                     return
                 if kind == ERROR:
                     raise TableError(body.decode())
-                if len(body) < size:
+                if not kind or len(body) < size:
                     break
                 yield kind, body
         finally:
             child.kill()
     raise TableError(
-        f"{path} cannot be read as a table (it is damaged, and its reader crashed): save it again, or as CSV or Parquet."
+        f"{path} cannot be read as a table (it is damaged, and {why[0]}): save it again, or as CSV or Parquet."
     )
 
 
@@ -101,16 +123,17 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
 
     def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
         with any_error(path):
-            given = {"usecols": list(wanted), "output_format": "dict"}
             # Files of some kinds do not state their number of rows, and are read at once.
-            chunks = (
-                [reader(str(path), **given)]
-                if meta.number_rows is None
-                else package.read_file_in_chunks(reader, str(path), chunksize=ROWS, **given)
-            )
-            for columns, _ in chunks:
-                cells = (_labelled(columns[name], labels.get(name, {})) for name in wanted)
+            given: dict[str, Any] = {"usecols": list(wanted), "output_format": "dict"}
+            if meta.number_rows is not None:
+                given["row_limit"] = ROWS
+            # pyreadstat's own loop over a file goes on until all rows have come that a header states.
+            for before in itertools.count(0, ROWS):
+                columns, _ = reader(str(path), row_offset=before, **given)
+                cells = [_labelled(columns[name], labels.get(name, {})) for name in wanted]
                 yield from zip(*cells, strict=True)
+                if "row_limit" not in given or len(columns[wanted[0]]) < ROWS:
+                    return
 
     def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         yield from batches_of(rows(wanted), wanted, wanted, unreadable)
@@ -137,6 +160,12 @@ def main() -> None:
         send(UNREAD, json.dumps(told).encode())
 
     function, what, path, *wanted = json.load(sys.stdin)
+    # Windows has no such limit, and some systems set none.
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = MEMORY + EACH_BYTE * Path(path).stat().st_size + EACH_COLUMN * sum(map(len, wanted))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
         pieces = statistics(function, what, Path(path))
         if not wanted:

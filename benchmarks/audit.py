@@ -15,7 +15,9 @@ import math
 import secrets
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from msgspec import structs
@@ -34,10 +36,14 @@ from benchmarks.verdict import (
     finish,
 )
 from vertimrf import Attribute, Party, PlanOptions, Schema, Secret, make_plan
+from vertimrf.party.secret import derive
 from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import CountSketchEvent, SketchEvent
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
+from vertimrf.privacy.noise import SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_steps
 from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.encrypted_counts.encoding import Steps
+from vertimrf.releases.encrypted_counts.lattice import PrivateKey
 from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
@@ -294,6 +300,67 @@ def audit_known(
     return audited("count sketches, buckets and signs known", priced, delta, number, run)
 
 
+def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
+    """Encrypted counts, from rows to tables, under fresh keys; a record's values at one party against a blank, among others.
+
+    A trial has some of the tables of a plan of many groups, whose noises are independent.
+
+    Args:
+        number: trials with the record; as many without.
+        knows: position of the party that colludes with the server, which knows that one's noise. The record is the other's.
+            None: the server knows neither noise.
+        sigma, tables: noise of either party, and tables of a trial.
+        others: further records.
+    """
+    groups = math.isqrt(BATCH * tables) + 1
+    columns = {
+        name: [Attribute.integer(f"{name}{i}", 2 + (i % 8 == 0)) for i in range(groups)]
+        for name in ("one", "two")
+    }
+    planning = PlanOptions(
+        delta=1e-5, expected_records=7000, encoder="encrypted", even_if_useless=True
+    )
+    plan = make_plan(Schema.of(columns), 1.0, planning)
+    sketch = replace(plan.sketch, sigma=sigma)
+    plan = replace(plan, sketch=sketch)
+    digests = np.arange(others + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    rng = np.random.default_rng(0)
+    sizes = np.array([group.size for group in plan.groups]).reshape(2, groups, 1)
+    codes = rng.integers(0, sizes, (2, groups, others + 1)).astype(np.int32)
+    # The record has the first value everywhere, and adds 1 to the first number of every table.
+    codes[:, :, 0] = 0
+    known = SimpleNamespace(gaussian=lambda values, _: values)
+    first = (codes == 0).astype(int) - ((codes == 1) & (sizes == 2))
+    exact = (first[1, :, 1:] @ first[0, :, 1:].T).ravel()
+
+    def run(present, size):
+        secret, values = Secret.new(), codes.copy()
+        values[1 if knows == 0 else 0, :, 0] = 0 if present else -1
+        noises = [known if party == knows else SystemNoise() for party in (0, 1)]
+        packer, selector = (
+            Steps(
+                plan,
+                sketch,
+                party,
+                lambda purpose: derive(secret, plan.digest(), purpose=purpose),
+                digests,
+                values[party],
+                PrivateKey.new(),
+            )
+            for party in (0, 1)
+        )
+        answer = selector.answer(0, [packer.rows()], lambda _: noises[1])
+        counts = (
+            np.array([table[0, 0] for table in packer.tables({1: answer}, lambda _: noises[0])])
+            - exact
+        )
+        return counts[: size * tables].reshape(size, tables).sum(axis=1)
+
+    event = GaussianEvent(sigma * (1 if knows in (0, 1) else math.sqrt(2)), 1, tables)
+    who = "the server" if knows is None else f"the server and the {('packer', 'selector')[knows]}"
+    return audited(f"encrypted counts against {who}", event, planning.delta, number, run)
+
+
 def audit_published(number, claim=0.4, attributes=16, keys=2000):
     """The published encoder with the phantoms that Theorem 4 and Lemma 1 ask for at delta = 1/21,574; one record against none."""
     delta = 1 / 21_574
@@ -387,6 +454,7 @@ def main():
         lambda: audit_known(trials),
         lambda: audit_local(local, one_clique=True),
         lambda: audit_local(local // 2, one_clique=False),
+        *(partial(audit_encrypted, max(trials // 5, 40), knows) for knows in (None, 0, 1)),
         lambda: audit_published(trials),
     )
     finish((row for run in audits for row in run().verdicts()), "audit", options)

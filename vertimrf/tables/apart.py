@@ -98,7 +98,7 @@ def _frames(path: Path, asked: Sequence[str], *wanted: list[str]) -> Iterator[tu
         finally:
             child.kill()
     raise TableError(
-        f"{path} cannot be read as a table (it is damaged, and {why[0]}): save it again, or as CSV or Parquet."
+        f"{path} is {asked[1]} that cannot be read as a table (it is damaged, and {why[0]}): save it again, or as CSV or Parquet."
     )
 
 
@@ -113,7 +113,8 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
     """
     package = installed("pyreadstat", path, kind)
     reader = getattr(package, function)
-    with any_error(path):
+    what = f"{path} is {kind} that"
+    with any_error(what):
         _, meta = reader(str(path), metadataonly=True)
     labels: Mapping[str, Mapping[Any, str]] = {
         name: its
@@ -122,7 +123,7 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
     }
 
     def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
-        with any_error(path):
+        with any_error(what):
             # Files of some kinds do not state their number of rows, and are read at once.
             given: dict[str, Any] = {"usecols": list(wanted), "output_format": "dict"}
             if meta.number_rows is not None:

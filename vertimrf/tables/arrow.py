@@ -172,7 +172,7 @@ def from_object(source: Any) -> pa.Table:
 
             return from_dataframe(source)
     except Exception as error:  # whatever a query's engine calls it
-        raise _no_table(source, error) from None
+        raise no_table(f"The {type(source).__name__}", error) from None
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, a folder, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
@@ -182,8 +182,9 @@ def _package(source: Any) -> str:
     return type(source).__module__.partition(".")[0].lstrip("_")
 
 
-def _no_table(source: Any, error: Exception) -> TableError:
-    return TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).")
+def no_table(what: object, error: BaseException) -> TableError:
+    """What is told of a table that an error stops; ``what`` is the subject of the sentence."""
+    return TableError(f"{what} cannot be read as a table ({one_line(error)}).")
 
 
 def collected(source: Any) -> Any:
@@ -194,13 +195,13 @@ def collected(source: Any) -> Any:
         try:
             return pa.concat_tables(map(pa.table, source), promote_options="permissive")
         except Exception as error:  # whatever makes the batches raises
-            raise _no_table(source, error) from None
+            raise no_table(f"The {type(source).__name__}", error) from None
     if _package(source) != "polars" or type(source).__name__ != "LazyFrame":
         return source
     try:
         return source.collect()
     except Exception as error:  # whatever polars calls it
-        raise _no_table(source, error) from None
+        raise no_table(f"The {type(source).__name__}", error) from None
 
 
 # Reads a column: the column, and by row the objects that are no values.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TableError
-from .arrow import RecordBatches, object_batches, one_line
+from .arrow import RecordBatches, no_table, object_batches
 from .dropped import Unreadable
 from .objects import from_objects
 
@@ -50,8 +50,8 @@ def installed(package: str, path: Path | str, kind: str, extra: str = "files") -
 
 
 @contextlib.contextmanager
-def any_error(path: Path | str) -> Iterator[None]:
-    """Turn whatever a package raises for a malformed file into a TableError."""
+def any_error(what: str) -> Iterator[None]:
+    """Turn whatever a package raises for a malformed file into a TableError about the subject of its sentence."""
     try:
         yield
     except TableError:
@@ -60,4 +60,4 @@ def any_error(path: Path | str) -> Iterator[None]:
         # A panic of code in Rust is no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
+        raise no_table(what, error) from None

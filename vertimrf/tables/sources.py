@@ -31,9 +31,9 @@ from .arrow import (
     check_sound,
     collected,
     from_object,
+    no_table,
     object_batches,
     object_columns,
-    one_line,
 )
 from .csv_file import MARK, compression, csv_batches, csv_names, unpacked
 from .databases import database_of, query_pieces
@@ -167,10 +167,11 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
             f"{path} is no database, so it takes no --query: name the table duckdb:FOLDER, and the file in the query."
         )
     format = format_of(path)
-    with reading(path):
+    what = f"{path} is {format.name} that"
+    with reading(what):
         pieces = format.open(path, read)
     check_names(pieces.names, str(path))
-    pieces = replace(pieces, batches=functools.partial(_batches, path, pieces.batches))
+    pieces = replace(pieces, batches=functools.partial(_batches, what, pieces.batches))
     return with_keys(pieces, source) if isinstance(source, Part) else pieces
 
 
@@ -183,7 +184,7 @@ def _dataset(source: Any) -> Pieces:
     """A dataset of pyarrow, fragment by fragment, without reading ahead."""
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
-        try:
+        with reading("The dataset"):
             yield from source.to_batches(
                 columns=list(columns),
                 batch_size=arrow.PIECE_ROWS // 4,
@@ -191,17 +192,15 @@ def _dataset(source: Any) -> Pieces:
                 fragment_readahead=0,
                 use_threads=False,
             )
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"The dataset cannot be read ({one_line(error)}).") from None
 
     check_names(source.schema.names, "The dataset")
     return Pieces(tuple(source.schema.names), "The dataset", batches)
 
 
 def _batches(
-    path: Path, batches: Batches, columns: Sequence[str], unreadable: Unreadable
+    what: str, batches: Batches, columns: Sequence[str], unreadable: Unreadable
 ) -> RecordBatches:
-    with reading(path):
+    with reading(what):
         yield from batches(columns, unreadable)
 
 
@@ -455,12 +454,12 @@ def format_of(path: Path) -> Format:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn errors of Arrow and of the file system into a TableError."""
+def reading(what: object) -> Iterator[None]:
+    """Turn errors of Arrow and of the file system into a TableError about the subject of its sentence."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
+        raise no_table(what, error) from None
 
 
 def read_standing(source: Source) -> Standing:

@@ -111,7 +111,8 @@ def archive(path: Path, read: ReadOptions) -> Pieces:
 def workbook(path: Path, read: ReadOptions) -> Pieces:
     """Open the only sheet of a spreadsheet file that has cells; its first row has the names."""
     calamine = installed("python_calamine", path, "a spreadsheet")
-    with any_error(path):
+    what = f"{path} is a spreadsheet that"
+    with any_error(what):
         book = calamine.CalamineWorkbook.from_path(str(path))
         sheets = [name for name in book.sheet_names if _cells(book, name)]
     if len(sheets) != 1:
@@ -121,7 +122,7 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
         )
 
     def rows() -> Iterator[list[Any]]:
-        with any_error(path):
+        with any_error(what):
             book = calamine.CalamineWorkbook.from_path(str(path))
             for row in book.get_sheet_by_name(sheets[0]).iter_rows():
                 yield [None if cell == "" else cell for cell in row]

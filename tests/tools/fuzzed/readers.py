@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import shutil
 import struct
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -54,6 +56,7 @@ from vertimrf.plan.summary import summary
 from vertimrf.runs.files import read_match
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY
 from vertimrf.tables.columns import encode_table
+from vertimrf.tables.csv_file import unpacked
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.sources import open_pieces, read_standing
 from vertimrf.tables.table import Table
@@ -69,7 +72,7 @@ from .damage import (
     picked,
     written,
 )
-from .seeds import NAMES, PLANS, QUIET, RELEASE, Seeds
+from .seeds import HAS, NAMES, PLANS, QUIET, RELEASE, Seeds
 
 # Bytes, core seconds: larger things that a file states are not tried out, only counted.
 MAX_BYTES, MAX_SECONDS = 600e6, 3.0
@@ -295,6 +298,35 @@ def restated(rng, path):
             file.write_table(table)
     out = sink.getvalue().to_pybytes()
     return damaged_bytes(rng, out) if rng.random() < 0.2 else out
+
+
+def as_foreign(seeds, rng, name, data):
+    """A table of another program: nothing, its first bytes, its bytes, what is compressed in it, or another kind's first bytes."""
+    choice, suffix = rng.random(), Path(name).suffix
+    if choice < 0.05:
+        return b""
+    if choice < 0.15:
+        return picked(rng, HEADS) + damaged_bytes(rng, data)
+    if choice < 0.4:
+        return damaged_bytes(rng, data[:600]) + data[600:]
+    if choice < 0.7 and suffix in (".xlsx", ".ods"):
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            parts = {part: file.read(part) for part in file.namelist()}
+        part = picked(rng, sorted(parts))
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+            for one, text in parts.items():
+                file.writestr(one, damaged_bytes(rng, text) if one == part else text)
+        return out.getvalue()
+    if choice < 0.7 and suffix in (".bz2", ".zst"):
+        kind = picked(rng, ["bz2", "zstd", "lz4"])
+        with pa.input_stream(seeds.path(name), compression="detect") as file:
+            inside = damaged_csv(rng, file.read())
+        packed = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(packed, kind) as file:
+            file.write(inside)
+        return packed.getvalue().to_pybytes()
+    return damaged_bytes(rng, data)
 
 
 def as_anything(seeds, rng, name, data):
@@ -557,22 +589,30 @@ def read_table(path, name, use):
     part = use.seeds.plans["count"].schema.encoding(party)
     # A column takes kilobytes however few its cells.
     use.stated = 200 * inflated(path)
+    read, source = ReadOptions(person="person"), path
+    if name in DATABASES:
+        read = replace(read, query="SELECT * FROM people")
+        source = f"{path.suffix[1:]}:{path}"
     if use.rng.random() < 0.3:
-        for piece in open_pieces(path).read():
+        for piece in open_pieces(source, read).read():
             _ = piece.num_rows
-    return encode_table(path, "id", part, read=ReadOptions(person="person"), keys=IdKeys.drawn())
+    # What a file lacks, such as truth values in SPSS, its schema need not have.
+    part = [one for one in part if name not in STATISTICS or one.name != "smoker"]
+    return encode_table(source, "id", part, read=read, keys=IdKeys.drawn())
 
 
 def inflated(path):
-    """Bytes of a file, those of a gzip file once it is inflated, as far as it can be."""
-    if path.suffix != ".gz":
-        return path.stat().st_size
+    """Bytes of a file, those of a compressed file once it is inflated, as far as it can be."""
     size = 0
     try:
-        with gzip.open(path) as file:
-            while piece := file.read(1 << 20):
-                size += len(piece)
-    except (OSError, EOFError, zlib.error):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as file:
+                return sum(one.file_size for one in file.infolist())
+        if path.suffix in (".gz", ".bz2", ".zst"):
+            with unpacked(path) as file:
+                while piece := file.read(1 << 20):
+                    size += len(piece)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
         pass
     return max(size, path.stat().st_size)
 
@@ -583,6 +623,23 @@ TABLES = tuple(
     f"{party}{suffix}"
     for party in ("hospital", "insurer")
     for suffix in (".csv", ".csv.gz", ".parquet", ".arrow")
+)
+TEXTS = tuple(f"hospital.{kind}" for kind in ("jsonl", "csv.bz2", "csv.zst", "jsonl.zst"))
+FOREIGN = ("hospital.orc", "hospital.feather", *TEXTS)
+SPREADSHEETS = ("hospital.xlsx", "hospital.ods") if HAS["python_calamine"] else ()
+DATABASES = ("hospital.sqlite", *(("hospital.duckdb",) if HAS["duckdb"] else ()))
+STATISTICS = (
+    tuple(f"hospital.{kind}" for kind in ("sav", "zsav", "dta", "xpt")) if HAS["pyreadstat"] else ()
+)
+# First bytes of kinds of which no sound file is here, or which are refused.
+HEADS = (
+    bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0",
+    bytes(200) + b"ASCII SPSS PORT FILE",
+    b"PK\3\4",
+    b"SQLite format 3\0",
+    bytes(8) + b"DUCK",
+    b"BZh91AY&SY",
+    b"\x28\xb5\x2f\xfd",
 )
 KINDS = (
     Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
@@ -633,6 +690,10 @@ KINDS = (
     Kind("ledger", 0.02, ("ledger.json",), as_json("persons.plan.json"), read_ledger),
     Kind("standing", 0.02, (f"hospital.csv{STANDING_FILE}",), as_json(), read_standing_file),
     Kind("table", 0.07, TABLES, as_table, read_table),
+    Kind("foreign table", 0.03, FOREIGN, as_foreign, read_table),
+    Kind("database", 0.02, DATABASES, as_foreign, read_table),
+    *([Kind("spreadsheet", 0.02, SPREADSHEETS, as_foreign, read_table)] * bool(SPREADSHEETS)),
+    *([Kind("statistics", 0.01, STATISTICS, as_foreign, read_table)] * bool(STATISTICS)),
     Kind("report", 0.01, ("report.json",), as_json("ledger.json"), read_anything),
     Kind(
         "inspect",

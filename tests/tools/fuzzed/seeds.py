@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import sqlite3
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
@@ -11,9 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.orc
 import tomli_w
 from builders import decode
 from planning import plan_with
+from workbooks import opendocument, workbook
 
 from vertimrf import (
     Attribute,
@@ -57,6 +62,11 @@ NAMES = ("hospital", "insurer", "registry")
 RELEASE = "message.release"
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300
+# What files of other programs are read by, which may be absent.
+HAS = {
+    name: importlib.util.find_spec(name) is not None
+    for name in ("duckdb", "pyreadstat", "python_calamine")
+}
 # One key for all plans, so that tables need encoding once.
 KEYS = IdKeys(bytes(16), bytes(range(16)), bytes(range(16, 32)))
 # Threads of workers would fight for the cores that other workers need.
@@ -267,6 +277,46 @@ def _tables(folder, table):
         for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
             write_table(part, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
     assert (folder / f"hospital.csv{STANDING_FILE}").exists()
+    _foreign(folder, table.select(["id", "person", *dict(schema().parties)["hospital"]]))
+
+
+def _foreign(folder, table):
+    """The hospital's table as programs of other people write it."""
+    lines = table.to_pylist()
+    texts = {
+        "csv": (folder / "hospital.csv").read_bytes(),
+        "jsonl": "".join(json.dumps(line, default=str) + "\n" for line in lines).encode(),
+    }
+    (folder / "hospital.jsonl").write_bytes(texts["jsonl"])
+    for kind, suffix in (("csv", "bz2"), ("csv", "zst"), ("jsonl", "zst")):
+        path = folder / f"hospital.{kind}.{suffix}"
+        with pa.output_stream(path, compression="detect") as out:
+            out.write(texts[kind])
+    pa.orc.write_table(table, folder / "hospital.orc")
+    pa.feather.write_feather(table, folder / "hospital.feather")
+    plain = [[str(c) if isinstance(c, bool) else c for c in line.values()] for line in lines]
+    rows = [table.column_names, *plain]
+    (folder / "hospital.xlsx").write_bytes(workbook(rows))
+    (folder / "hospital.ods").write_bytes(opendocument(rows))
+    with sqlite3.connect(folder / "hospital.sqlite") as file:
+        names = ", ".join(table.column_names)
+        file.execute(f"CREATE TABLE people ({names})")
+        marks = ", ".join("?" * table.num_columns)
+        file.executemany(f"INSERT INTO people VALUES ({marks})", rows[1:])
+    file.close()
+    if HAS["duckdb"]:
+        import duckdb
+
+        with duckdb.connect(str(folder / "hospital.duckdb")) as connection:
+            connection.from_arrow(table).create("people")
+    if HAS["pyreadstat"]:
+        import pyreadstat
+
+        frame = table.drop_columns("smoker").to_pandas()
+        pyreadstat.write_sav(frame, str(folder / "hospital.sav"))
+        pyreadstat.write_sav(frame, str(folder / "hospital.zsav"), compress=True)
+        pyreadstat.write_dta(frame, str(folder / "hospital.dta"))
+        pyreadstat.write_xport(frame, str(folder / "hospital.xpt"))
 
 
 def _messages(folder, name, plan, table, keys, secret):

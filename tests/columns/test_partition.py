@@ -60,7 +60,7 @@ def test_values_are_on_the_grid_and_encode_to_their_codes(attribute):
     rng = np.random.default_rng(1)
     codes = np.repeat(np.arange(attribute.present), 2000)
     span = attribute.span(np.bincount(codes))
-    drawn = attribute.drawn(codes, span, rng)
+    drawn = attribute.drawn(codes, span, rng.random(len(codes)))
     assert (encode(attribute, attribute.arrow(codes, drawn)) == codes).all()
     low, high = attribute.ends()
     assert (drawn >= low[codes]).all()
@@ -220,7 +220,7 @@ def test_a_skewed_bin_follows_the_measurement():
     measured = np.bincount(encode(attribute.fine, pa.array(values)), minlength=attribute.fine.size)
     counts = np.array([len(values), 0])
     span = Span(-np.inf, np.inf, counts, attribute.shape(counts, measured + 0.0, 3.0))
-    drawn = attribute.drawn(np.zeros(20_000, int), span, np.random.default_rng(6))
+    drawn = attribute.drawn(np.zeros(20_000, int), span, np.random.default_rng(6).random(20_000))
     for part in (0.1, 0.25, 0.5, 0.75, 0.9):
         # Five standard errors of a share of 20,000 twice, and 1 % for the cells.
         below = (drawn < np.quantile(values, part)).mean()
@@ -230,7 +230,7 @@ def test_a_skewed_bin_follows_the_measurement():
 def test_limits_cut_fine_cells():
     codes = np.full(2000, 1)
     span = Span(50, 60, np.array([1, 1, 1, 1, 1]))
-    drawn = CAPPED.drawn(codes, span, np.random.default_rng(7))
+    drawn = CAPPED.drawn(codes, span, np.random.default_rng(7).random(2000))
     assert drawn.min() >= 50
     assert drawn.max() <= 60
     assert len(np.unique(drawn)) > 1000
@@ -253,7 +253,9 @@ def test_cells_of_equal_ratio_have_no_wider_last_one():
         noisy = measured + np.random.default_rng(9).normal(0, error, len(measured))
         shape_of = attribute.shape(np.bincount(codes), noisy, error)
         drawn = attribute.drawn(
-            codes, Span(-np.inf, np.inf, None, shape_of), np.random.default_rng(10)
+            codes,
+            Span(-np.inf, np.inf, None, shape_of),
+            np.random.default_rng(10).random(len(codes)),
         )
         for part in (0.25, 0.5):
             # Five standard errors of a share of 20,000 twice, and 1 % for the noise.

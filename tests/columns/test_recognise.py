@@ -190,7 +190,7 @@ def test_bins_keep_quartiles_and_spread(rng, sign):
     assert counts.min() >= LEAST_IN_BIN * N - 1
     attribute = Attribute.numeric("x", edges)
     codes = np.repeat(np.arange(len(counts)), counts)
-    drawn = attribute.drawn(codes, attribute.span(counts), rng)
+    drawn = attribute.drawn(codes, attribute.span(counts), rng.random(len(codes)))
     levels = [0.25, 0.5, 0.75]
     assert np.quantile(drawn, levels) == pytest.approx(np.quantile(values, levels), rel=0.1)
     assert 0.5 < drawn.std() / values.std() < 2

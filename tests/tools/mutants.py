@@ -929,6 +929,14 @@ NAMED = (
         promise="Records by cell along a straight line, or a power, in each bin",
     ),
     Mutation(
+        "parts of bins lose their shares where two columns depend on each other",
+        "columns/places.py",
+        "_scale(table, (columns / parts)[:, None], (0, 1))",
+        "",
+        "columns/test_places.py",
+        promise="every part of a bin has the same share",
+    ),
+    Mutation(
         "doubles of single precision stay as they are",
         "columns/numbers.py",
         "as_decimals(numbers) if self.type == SINGLES else numbers",

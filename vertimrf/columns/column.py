@@ -405,8 +405,10 @@ class Attribute(ABC):
         """Share of each bin's records that are drawn within a span [shape=(bins,), float64]."""
         raise NotImplementedError
 
-    def drawn(self, codes: npt.NDArray[np.integer], span: Span, rng: np.random.Generator) -> Floats:
-        """Numbers drawn for codes, NaN where they are missing [shape=(n,), float64]."""
+    def drawn(self, codes: npt.NDArray[np.integer], span: Span, places: Floats) -> Floats:
+        """Numbers at places inside codes, from 0 to 1 by the share of the code's records, NaN where they
+        are missing [shape=(n,), float64].
+        """
         raise NotImplementedError
 
     def coded_numbers(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> Floats:

@@ -40,19 +40,18 @@ class Span:
     shape: Floats | None = None
 
 
-def numbers_inside(
-    attribute: Numbers, codes: Integers, span: Span, rng: np.random.Generator
-) -> Floats:
-    """Draw numbers inside the cells of codes [shape=(n,), float64].
+def numbers_inside(attribute: Numbers, codes: Integers, span: Span, places: Floats) -> Floats:
+    """The numbers at some places inside the cells of codes [shape=(n,), float64].
 
-    A cell of the fine marginal is drawn by its records, and in it a number with equal chances.
+    A place is the share of the code's records with smaller numbers, from 0 to 1. In a cell of the
+    fine marginal, all numbers have equal shares.
     """
     cells, _ = _cells_of(attribute)
     owners, shape, within = _shares(attribute, span)
     first = np.searchsorted(owners, np.arange(len(attribute.partition) + 1))
     sums = np.append(0.0, np.cumsum(shape * within))
     below, total = sums[first[codes]], sums[first[codes + 1]]
-    at = below + (total - below) * rng.random(len(codes))
+    at = below + (total - below) * places
     # The last cell with records that begins at or below; cells without records are skipped.
     chosen = np.searchsorted(sums, at, side="right") - 1
     chosen = np.minimum(chosen, first[codes + 1] - 1)

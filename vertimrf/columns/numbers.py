@@ -395,13 +395,13 @@ class Numbers(Attribute, domain="edges"):
 
         return shares_inside(self, span)
 
-    def drawn(self, codes: npt.NDArray[np.integer], span: Span, rng: np.random.Generator) -> Floats:
+    def drawn(self, codes: npt.NDArray[np.integer], span: Span, places: Floats) -> Floats:
         """See :class:`Attribute`."""
         from .inside import numbers_inside
 
         numbers = np.full(len(codes), np.nan)
         known = codes < self.present
-        numbers[known] = numbers_inside(self, codes[known].astype(np.int64), span, rng)
+        numbers[known] = numbers_inside(self, codes[known].astype(np.int64), span, places[known])
         return numbers
 
     def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ..arrays import Flags, Floats
 from ..columns.column import Attribute
 from ..columns.inside import Span
+from ..columns.places import Places
 from ..errors import TableError
 from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.equations import Equation, Rule
@@ -46,7 +47,7 @@ def decode_pieces(
         rng: draws numbers inside bins.
         spans: by position, the limits of a numeric attribute.
         rules: rules of the schema, which the values keep. No attribute of an order has a limit.
-        absent: values that no rule has to consider [shape=(d, n), bool]. Sums of them are missing.
+        absent: values that no party has [shape=(d, n), bool]. Sums of them are missing.
         shapes: by position, how values are spread inside bins (:meth:`.Attribute.shape`).
 
     Yields:
@@ -77,15 +78,17 @@ def decode_pieces(
     def again(place: int, row: npt.NDArray[np.integer]) -> Floats:
         span = inside[place]
         assert span is not None
-        return attributes[place].drawn(row, span, rng)
+        return attributes[place].drawn(row, span, rng.random(len(row)))
 
+    places = Places.of(codes, attributes, inside, absent)
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
         rows = slice(first, first + PIECE_ROWS)
         piece = codes[:, rows]
-
         drawn = [
-            None if span is None else attribute.drawn(row, span, rng)
-            for attribute, row, span in zip(attributes, piece, inside, strict=True)
+            None if span is None else attribute.drawn(row, span, at)
+            for attribute, row, span, at in zip(
+                attributes, piece, inside, places.drawn(piece, absent[:, rows], rng), strict=True
+            )
         ]
         if orders:
             keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)
@@ -126,7 +129,7 @@ def decode_rows(
     """
     first = 0
     absent = None
-    if holders is not None and schema.rules:
+    if holders is not None:
         known = [
             [any(schema.party_names[i] in parties for i in holding) for parties in party_sets]
             for holding in schema.holders

@@ -36,8 +36,7 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .progress import SILENT, Clock
-from .releases.encrypted_counts.lattice import PrivateKey as CountingKey
-from .releases.encrypted_counts.parameters import ROWS
+from .releases.release import ROWS
 from .server.result import Result
 from .server.server import Server
 from .tables.columns import check_joined, check_present, encode_table
@@ -442,9 +441,9 @@ def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
     """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
-    if not plan.exchanges:
+    if plan.sketch is None or not plan.exchanges:
         return Party(plan, name, secret, clock=clock, options=options)
-    key, counting = ring.parties[name], CountingKey.new()
+    key, counting = ring.parties[name], plan.sketch.private_key()
     return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
 
 

@@ -2,7 +2,7 @@
 
 # ruff: noqa: F401
 from vertimrf import Sketch, synthesize
-from vertimrf.cli.bench import ENCODERS, SECRET, measure_machine, table
+from vertimrf.cli.bench import SECRET, measure_machine, table, work_of
 from vertimrf.kernels import warmup
 from vertimrf.kernels.contingency import all_pairs
 from vertimrf.kernels.digest import digest_integers, digest_strings

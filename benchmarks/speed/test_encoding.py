@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.baselines import encode_dense, python_work, roofline_work
 from benchmarks.speed.paths import (
-    ENCODERS,
     SECRET,
     ScheduledPair,
     ScheduledPairs,
@@ -16,6 +15,7 @@ from benchmarks.speed.paths import (
     SharedKeys,
     SketchEncoder,
     threads,
+    work_of,
 )
 
 STREAMED = ["count-sketch", "scheduled-pairs", "published"]
@@ -58,19 +58,19 @@ def dense(n, d, keys):
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_encoding(speed, encoder, rows, on):
-    work = ENCODERS[encoder](rows)
+    work = work_of(encoder, rows)
     scales = {"counters": work.counters, "moved": work.moved, "scattered": work.scattered}
     speed(work.encode, rows, on, **scales)
 
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_merging(speed, encoder):
-    speed(ENCODERS[encoder](10**4).merge, 10**4)
+    speed(work_of(encoder, 10**4).merge, 10**4)
 
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_estimates_of_all_cells(speed, encoder, on):
-    speed(ENCODERS[encoder](10**4).estimate, 10**4, on)
+    speed(work_of(encoder, 10**4).estimate, 10**4, on)
 
 
 def test_pairs_beside_every_pair(speed, hold, million):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -12,39 +11,35 @@ from typing import Any
 import numba
 import numpy as np
 
+from ..columns.column import Attribute
 from ..errors import PlanError
-from ..files.bits import packed_size
 from ..kernels.bandwidth import scatter_add
 from ..kernels.jit import for_each, in_slices, threads
-from ..plan.defaults import ENCODER
+from ..model.fit import fit
+from ..party.party import Party
+from ..party.secret import Secret
+from ..plan.defaults import SHARES
+from ..plan.options import PlanOptions
+from ..plan.plan import Plan
+from ..plan.planner import make_plan
+from ..plan.schema import Schema
+from ..privacy.noise import SystemNoise
 from ..progress import SILENT, Progress
-from ..releases.count_sketches.encoding import CountSketchEncoder
-from ..releases.count_sketches.intersections import CountedGroup, estimate_cells
-from ..releases.count_sketches.parameters import CountSketches
-from ..releases.encrypted_counts.counts import encrypt_rows, open_sums, sum_rows
-from ..releases.encrypted_counts.lattice import PrivateKey
-from ..releases.encrypted_counts.packing import Layout
-from ..releases.scheduled_pairs.encoding import SketchEncoder
-from ..releases.scheduled_pairs.intersections import Side, estimate_pair
-from ..releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
-from ..releases.shared_keys.encoding import SharedKeyEncoder
-from ..releases.shared_keys.estimation import estimate_cells as estimate_shared
-from ..releases.shared_keys.parameters import SharedKeys
+from ..releases.register import KINDS, kind_of
+from ..releases.release import ROWS, Side
+from ..server.cross_party import cross_party_marginals
 from ..sketch import Sketch
+from ..tables.table import Table
 
-# Both parties have COLUMNS columns of VALUES values. A value has KEYS counters, or COLUMNS * COLUMNS
-# pairs share KEYS keys; the paper has PAPER_KEYS.
-COLUMNS, VALUES, KEYS, PAPER_KEYS, BUCKETS, BITS = 4, 8, 131_072, 2_000, 2048, 4
-SIZES, OURS = (VALUES,) * 2 * COLUMNS, tuple(range(COLUMNS))
-PHANTOMS, FLOOR, CEILING = 6326, 9, 20
-PAIRS = tuple(itertools.product(OURS, range(COLUMNS, 2 * COLUMNS)))
+# Both parties have COLUMNS columns of VALUES values, and sketches of at most MESSAGE bytes.
+COLUMNS, VALUES, MESSAGE = 4, 8, 1 << 19
 SECRET = bytes(32)
 REPEATS = 3
 # Encrypted rows have hundreds of bytes each, and datasketches takes a microsecond an id.
 MOST_ENCRYPTED, MOST_IDS, MOST_ROWS = 1 << 17, 1 << 20, 1 << 27
 # Bytes of an array that no cache holds. Places and entries of scattered additions are a count
 # sketch's: the second-level cache holds them.
-COPIED, PLACES, ROUNDS = 1 << 26, 1 << 14, 1 << 9
+COPIED, PLACES, BUCKETS, ROUNDS = 1 << 26, 1 << 14, 2048, 1 << 9
 
 
 @dataclass(frozen=True)
@@ -131,93 +126,85 @@ def table(rows: int) -> tuple[Any, Any]:
     return rng.integers(0, 2**64, rows, dtype=np.uint64), codes
 
 
-def _streamed(
-    rows: int, plan: Any, make: Callable[..., Any], estimate: Callable[[Any], Any], *sizes: Any
-) -> Work:
-    """Work of an encoder that adds records one by one: ``make(plan, groups, secret)``."""
+def planned(encoder: str, rows: int) -> Plan:
+    """The plan that an encoder is timed under."""
+    kind = kind_of(encoder)
+    columns = {
+        name: [Attribute.integer(f"{name}{i}", VALUES) for i in range(COLUMNS)]
+        for name in ("one", "two")
+    }
+    planning = PlanOptions(
+        expected_records=min(rows, MOST_ENCRYPTED) if kind.exchanges else rows,
+        encoder=encoder,
+        claim_as_published=True,
+        message_bytes=None if kind.exchanges else MESSAGE,
+        shares=SHARES,
+        even_if_useless=True,
+    )
+    return make_plan(Schema.of(columns), 1.0, planning)
+
+
+def work_of(encoder: str, rows: int) -> Work:
+    """What an encoder does; estimating encrypted counts is the other party's sums and their opening."""
+    plan = planned(encoder, rows)
+    sketch, names, rows = plan.sketch, plan.party_names, plan.expected_records
+    assert sketch is not None
     digests, codes = table(rows)
+    sizes = [plan.groups[g].size for g in plan.groups_of(0)]
+    values = (codes * np.array(sizes, np.uint16)[:, None] // VALUES).astype(np.uint16)
+    halves: list[Any] = []
 
-    def added(part: slice = slice(None)) -> Any:
-        encoder = make(plan, OURS, SECRET)
-        encoder.update(digests[part], codes[:, part])
-        return encoder
+    def encoded(make: Callable[[], Any]) -> Any:
+        def added(part: slice = slice(None)) -> Any:
+            one = make()
+            one.update(digests[part], values[:, part])
+            return one
 
-    first, second = added(slice(rows // 2)), added(slice(rows // 2, None)).state()
-    published = added().result(*sizes)
-    scattered = float(rows) * COLUMNS * plan.repetitions if sizes else 0.0
-    counters = scattered or float(rows) * sum(tables.shape[1] for tables in published)
+        halves[:] = halves or [added(slice(rows // 2)), added(slice(rows // 2, None)).state()]
+        return added()
+
+    side = Side(
+        plan,
+        0,
+        SECRET,
+        lambda _: SECRET,
+        encoded,
+        lambda: (digests, values),
+        lambda: (digests, values.astype(np.int32)),
+        lambda: [np.full(size, rows / size) for size in sizes],
+        SystemNoise(),
+        SILENT,
+    )
+    files, secret = sketch.files(plan.groups_by_party), Secret.new()
+    sent = [piece for kind, _, _, piece, _ in files if kind == ROWS]
+    key = sketch.private_key() if sent else None
+    one, two = (Party(plan, name, secret, counting_key=key) for name in names)
+    mine, theirs = (Table(plan.schema.encoding(name), digests, codes) for name in names)
+
+    def encode() -> Any:
+        return [one.rows(mine, piece) for piece in sent] or sketch.encode(side)
+
+    first = encode()
+    messages = [] if sent else [one.run(mine), two.run(theirs)]
+    model = fit(plan.schema.sizes, [], float(rows))
+
+    def estimate() -> Any:
+        received = messages
+        if sent:
+            answers = two.answers(theirs, {names[0]: first})
+            received = [one.run(mine, {names[1]: answers[names[0]]}), two.run(theirs)]
+        return cross_party_marginals(plan, received, model, float(rows), SILENT)
+
+    counters = float(rows) * sketch.added(plan.groups_of(0))
     return Work(
         rows,
         counters,
-        scattered,
-        sum(packed_size(tables.size, BITS) for tables in published),
-        lambda: added().result(*sizes),
-        lambda: first.merge_state(second),
-        lambda: estimate(published),
+        counters * sketch.hashed,
+        plan.message_size(0, rows) + sum(size for _, sender, *_, size in files if sender == 0),
+        encode,
+        (lambda: halves[0].merge_state(halves[1])) if halves else None,
+        estimate,
     )
-
-
-def count_sketches(rows: int) -> Work:
-    """Count sketches with KEYS counters a value."""
-    plan = CountSketches(KEYS // BUCKETS, BUCKETS, 2.0 * len(SIZES), BITS, SIZES)
-    each = np.full(VALUES, rows / VALUES)
-
-    def estimate(published: Any) -> Any:
-        groups = [CountedGroup(codes, each, each, np.ones(VALUES)) for codes in published]
-        return estimate_cells(plan, groups * 2, rows)
-
-    return _streamed(rows, plan, CountSketchEncoder, estimate, [each] * COLUMNS)
-
-
-def scheduled_pairs(rows: int) -> Work:
-    """Scheduled pairs with KEYS keys over all pairs."""
-    pairs = tuple(ScheduledPair(left, right, KEYS // len(PAIRS)) for left, right in PAIRS)
-    plan = ScheduledPairs(PHANTOMS, FLOOR, CEILING, pairs, SIZES)
-    each = np.full(VALUES, rows / VALUES)
-
-    def estimate(published: Any) -> Any:
-        for levels in published:
-            side = Side(0, np.arange(VALUES), each, levels, np.ones(VALUES))
-            other = Side(COLUMNS, np.arange(VALUES), each, levels, np.ones(VALUES))
-            estimate_pair(plan, side, other, rows)
-
-    return _streamed(rows, plan, SketchEncoder, estimate)
-
-
-def shared_keys(rows: int) -> Work:
-    """The paper's sketches, with all columns under every key."""
-    plan = SharedKeys(PHANTOMS, FLOOR, CEILING, PAPER_KEYS, SIZES)
-
-    def estimate(published: Any) -> Any:
-        return estimate_shared(plan, np.concatenate(published * 2), SIZES, PAIRS, rows)
-
-    return _streamed(rows, plan, SharedKeyEncoder, estimate)
-
-
-def encrypted_counts(rows: int) -> Work:
-    """Encrypted counts; estimating is the other party's additions and their decryption."""
-    rows = min(rows, MOST_ENCRYPTED)
-    sizes = SIZES[:COLUMNS]
-    layout = Layout(sizes, rows, 10.0, sums=sum(sizes))
-    private, codes = PrivateKey.new(), table(rows)[1].astype(np.int32)
-    noise = np.zeros((sum(sizes), layout.counters), np.int64)
-    encrypted = encrypt_rows(private, codes, layout)
-
-    def estimate() -> Any:
-        sums = sum_rows([encrypted], codes, sizes, lambda: noise, layout)
-        return open_sums(private, sums, sizes, layout)
-
-    counters = float(rows) * layout.counters
-    encode = lambda: encrypt_rows(private, codes, layout)  # noqa: E731
-    return Work(rows, counters, 0.0, layout.row_bytes, encode, None, estimate)
-
-
-ENCODERS = {
-    ENCODER: count_sketches,
-    "scheduled-pairs": scheduled_pairs,
-    "published": shared_keys,
-    "encrypted": encrypted_counts,
-}
 
 
 def run_bench(
@@ -247,19 +234,17 @@ def run_bench(
         raise PlanError(
             f"A benchmark has 2 to {MOST_ROWS:,} rows and 1 to {most} threads (NUMBA_NUM_THREADS), not {rows:,} and {several}."
         )
-    if unknown := set(encoders) - set(ENCODERS):
-        raise PlanError(f"No encoder {min(unknown)!r}: choose of {', '.join(ENCODERS)}.")
+    if unknown := set(encoders) - set(KINDS):
+        raise PlanError(f"No encoder {min(unknown)!r}: choose of {', '.join(KINDS)}.")
     machines, figures = [], []
     for number in several:
         progress.step(f"bandwidths, {number} threads")
         with threads(number):
             machines.append(measure_machine())
-    if not encoders:
-        encoders = list(ENCODERS)
-    for name in encoders:
+    for name in encoders or KINDS:
         progress.step(name)
         with threads(most):
-            work = ENCODERS[name](rows)
+            work = work_of(name, rows)
         first = 0.0
         for done, machine in enumerate(machines, 1):
             with threads(machine.threads):
@@ -283,7 +268,7 @@ def _measure(work: Work, machine: Machine) -> dict[str, Any]:
         "rows_per_second": work.rows / seconds,
         "counters_per_second": work.counters / seconds,
         "bytes_per_second": (work.moved + 8 * work.scattered) / seconds,
-        # Encryption is bound by arithmetic.
+        # Encryption, and rows of responses, are bound by arithmetic.
         "roofline": None if work.merge is None else work.least(machine) / seconds,
         "message_bytes": work.message,
         "merge_seconds": None if work.merge is None else median_seconds(work.merge, repeats),

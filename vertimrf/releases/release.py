@@ -35,6 +35,8 @@ Groups = Sequence[Sequence[int]]
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
 MAX_VALUES = 1 << 16
+# Kinds of files between parties.
+ROWS, ANSWERS = "rows", "answers"
 # Signs of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
 
@@ -91,6 +93,7 @@ class CrossPartyRelease(ABC):
         tells_matches: whether the server can estimate how many records two parties have in common.
         publishes_rows: whether the exact number of records is released. Neighbouring tables then
             differ by replacing one record.
+        hashed: whether a hash draws the places of the counters that a record is added to.
         claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.
@@ -110,6 +113,7 @@ class CrossPartyRelease(ABC):
     width: ClassVar[int] = 1
     tells_matches: ClassVar[bool] = False
     publishes_rows: ClassVar[bool] = False
+    hashed: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
@@ -229,6 +233,10 @@ class CrossPartyRelease(ABC):
     def summary(self) -> str:
         """One line for people."""
 
+    def added(self, groups: Sequence[int]) -> int:
+        """Number of counters that a party adds a record of these groups to."""
+        return sum(columns for _, columns in self.shapes(groups, 1))
+
     def packed_size(self, parties: Groups, party: int, rows: int) -> int:
         """Bytes of a party's tables in its message.
 
@@ -299,6 +307,19 @@ class CrossPartyRelease(ABC):
         """A party's steps before its message, where :attr:`exchanges` says that there are some."""
         steps: Steps = self._room("encoding").steps(self, side)
         return steps
+
+    def private_key(self, data: bytes | None = None, where: str = "") -> PrivateKey:
+        """A party's private key for these steps: that of a file's content, or a new one.
+
+        Args:
+            data: the content.
+            where: name of the file, for errors.
+
+        Raises:
+            MessageError: the content is no private key, or damaged.
+        """
+        kind: type[PrivateKey] = self._room("lattice").PrivateKey
+        return kind.new() if data is None else kind.from_bytes(data, where)
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -31,7 +31,7 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan
 from ..plan.target import target_in_words
-from ..releases.encrypted_counts.parameters import ANSWERS, ROWS
+from ..releases.release import ANSWERS, ROWS
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart, folder_of, make_place
 from .files import (
@@ -395,15 +395,15 @@ class PartyRun(Run):
 
     def _counting_key(self) -> CountingKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
-        from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
-
-        if not any((file.kind, file.sender) == (ROWS, self.name) for file in between(self._agreed)):
+        plan = self._agreed
+        sends = any((file.kind, file.sender) == (ROWS, self.name) for file in between(plan))
+        if plan.sketch is None or not sends:
             return None
         data = self._folder.read(COUNTING_KEY)
+        key = plan.sketch.private_key(data, str(self.folder / COUNTING_KEY))
         if data is None:
-            data = CountingKey.new().to_bytes()
-            self._folder.write(data, COUNTING_KEY, private=True)
-        return CountingKey.from_bytes(data, str(self.folder / COUNTING_KEY))
+            self._folder.write(key.to_bytes(), COUNTING_KEY, private=True)
+        return key
 
     def _exchange(self, file: Between) -> None:
         """Make a file for another party, and put it on record.

@@ -63,6 +63,7 @@ class CountSketches(CrossPartyRelease):
     # Counters have 32 bits until they are cut.
     width = 5
     tells_matches = True
+    hashed = True
     floor = 0
 
     def __post_init__(self) -> None:
@@ -113,6 +114,10 @@ class CountSketches(CrossPartyRelease):
         """The privacy event of the sketches: a record moves one counter of each group."""
         moved = sum(self.weights) or len(self.sizes)
         return CountSketchEvent(moved, self.variance, self.buckets, self.repetitions)
+
+    def added(self, groups: Sequence[int]) -> int:
+        """See :class:`CrossPartyRelease`; one counter of each repetition and group."""
+        return self.repetitions * len(groups)
 
     def weight(self, group: int) -> int:
         """By how much a record moves a counter of a group."""

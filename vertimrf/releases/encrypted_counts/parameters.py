@@ -14,7 +14,7 @@ from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
 from ...privacy.ledger import Kind, LedgerEntry, Part
-from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
+from ..release import ANSWERS, ROWS, CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
@@ -26,8 +26,6 @@ COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
 # Core seconds for a block of rows: per slot that is encrypted; per sum; per sum and slot, which is
 # also what a sum's opening takes. Measured as those of plan/forecast.py.
 ENCRYPTION, ADDITION, WEIGHING = 0.27e-3, 0.2e-3, 10e-6
-# Kinds of files between parties.
-ROWS, ANSWERS = "rows", "answers"
 # Most parties of encrypted counts, because every set of them might collude.
 MAX_ENCRYPTED_PARTIES = 8
 # Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
@@ -141,6 +139,10 @@ class EncryptedCounts(CrossPartyRelease):
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
         return []
+
+    def added(self, groups: Sequence[int]) -> int:
+        """See :class:`CrossPartyRelease`."""
+        return sum(map(self.rows, groups))
 
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
         """See :class:`CrossPartyRelease`; two to eight parties have groups."""

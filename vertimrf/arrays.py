@@ -1,4 +1,4 @@
-"""Names for arrays by the type of their numbers, and the memory that there is for them.
+"""Texts for types that many modules use, of arrays by the type of their numbers, and the memory that there is for them.
 
 Shapes and units are in docstrings.
 """
@@ -22,6 +22,11 @@ Floats = npt.NDArray[np.float64]
 Integral = npt.NDArray[np.integer]
 # Whole numbers that are no array: sizes, or positions of attributes.
 Ints = tuple[int, ...]
+Pair = tuple[int, int]
+# Texts of columns, parties or files.
+Texts = tuple[str, ...]
+# Values by the names of their fields, as JSON and TOML have them.
+Fields = dict[str, Any]
 # Arrays by name, as a file has them.
 Arrays = dict[str, npt.NDArray[Any]]
 

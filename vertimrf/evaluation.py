@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Codes, Flags
+from .arrays import Codes, Fields, Flags
 from .columns.calendar import to_text
 from .columns.column import Attribute
 from .errors import SchemaError, TableError, some
@@ -58,7 +58,7 @@ def evaluate(
     schema: Schema | OpenSchema | None = None,
     options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
-) -> dict[str, Any]:
+) -> Fields:
     """Compare a synthetic table with all real tables on one machine, or with one party's table.
 
     Args:
@@ -166,7 +166,7 @@ def _domains(
 
 def _with_computed(
     schema: Schema, real: Sequence[Source], made: pa.Table, read: ReadOptions
-) -> tuple[Sequence[Source], Schema, list[dict[str, Any]]]:
+) -> tuple[Sequence[Source], Schema, list[Fields]]:
     """The real tables with what equations derive; the schema with the columns that they compute and
     a real table has, in bins of the synthetic numbers; and numbers of records that break equations.
     """
@@ -191,9 +191,7 @@ def _with_computed(
     return real, Schema.of(parties, impossible=schema.impossible, rules=schema.orders), lines
 
 
-def _compare(
-    truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions
-) -> dict[str, Any]:
+def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions) -> Fields:
     """Figures of :func:`evaluate` that follow from codes alone."""
     broken = [
         {
@@ -221,7 +219,7 @@ def _compare(
         means = tvd(truth, codes, sizes, ways, marginals, seed, owners)
         return {str(way): mean for way, mean in means.items()}
 
-    out: dict[str, Any] = {
+    out: Fields = {
         "kind": "evaluation",
         "tvd": distances(made, ways),
         "tvd_resampled": distances(resampled, ways),
@@ -243,9 +241,7 @@ def _compare(
     return out
 
 
-def values_compared(
-    real: Values, synthetic: Values, attributes: Sequence[Attribute]
-) -> dict[str, Any]:
+def values_compared(real: Values, synthetic: Values, attributes: Sequence[Attribute]) -> Fields:
     """Figures of original values, by :mod:`vertimrf.utility.values`.
 
     Args:
@@ -271,7 +267,7 @@ def values_compared(
 
 def farthest(
     real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str], way: int
-) -> list[dict[str, Any]]:
+) -> list[Fields]:
     """The distance of every attribute or of every pair of them, largest first.
 
     Args:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Arrays, Bytes, Floats, Integers, Ints
+from .arrays import Arrays, Bytes, Fields, Floats, Integers, Ints
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes
@@ -97,7 +97,7 @@ class Message:
         """
         fixed = plan.standing.because("a party fixed its noise")
         standing = plan.standing if self.private else fixed
-        header: dict[str, Any] = {
+        header: Fields = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
             "standing": standing.to_json(),
@@ -282,7 +282,7 @@ def _tables(arrays: Arrays, plan: Plan, party: int) -> tuple[Integers, ...]:
     return tuple(out)
 
 
-def _validated(header: dict[str, Any], arrays: Arrays, plan: Plan) -> Message:
+def _validated(header: Fields, arrays: Arrays, plan: Plan) -> Message:
     party = header["party"]
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
         raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
@@ -346,7 +346,7 @@ def _fine(arrays: Arrays, plan: Plan, party: int) -> tuple[Integers, ...]:
 
 
 def _marginals(
-    entries: Sequence[dict[str, Any]], arrays: Arrays, plan: Plan, party: int
+    entries: Sequence[Fields], arrays: Arrays, plan: Plan, party: int
 ) -> list[LocalMarginal]:
     """Local marginals, each checked against the plan.
 

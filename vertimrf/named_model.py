@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from .arrays import Floats
+from .arrays import Fields, Floats, Texts
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
 from .files.results import save
@@ -60,7 +60,7 @@ class Trust:
             measurement, less the expected noise, and by the model.
     """
 
-    columns: tuple[str, ...]
+    columns: Texts
     known: str
     wrong: float | None = None
     cell: float | None = None
@@ -342,7 +342,7 @@ class Model:
         return self.trusts([(columns,) if isinstance(columns, str) else tuple(columns)])[0]
 
     def trusts(
-        self, wanted: Sequence[tuple[str, ...]] | None = None, *, by_rows: bool = False
+        self, wanted: Sequence[Texts] | None = None, *, by_rows: bool = False
     ) -> list[Trust]:
         """As :meth:`trust`, of many marginals.
 
@@ -404,7 +404,7 @@ class Model:
             lines += dropped_pairs(self.schema, self.evidence)
         return "\n".join([*lines, str(self.ledger.standing)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The privacy spent and the size of the model, JSON-able."""
         names = self.schema.names
         return {
@@ -417,7 +417,7 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model with its schema and ledger (versioned, checksummed, no pickle)."""
         field, arrays = self.field.parts()
-        header: dict[str, Any] = {
+        header: Fields = {
             "standing": self.ledger.standing.to_json(),
             "schema": self.schema.to_json(),
             "ledger": self.ledger.to_json(),

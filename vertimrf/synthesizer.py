@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .arrays import Floats
+from .arrays import Fields, Floats
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
@@ -111,7 +111,7 @@ class Synthesizer:
         check_alone(planning)
         if not isinstance(schema, Schema | OpenSchema | None):
             raise SchemaError(f"The schema is {schema!r}; give a Schema, as Schema.load reads it.")
-        self._params: dict[str, Any] = {
+        self._params: Fields = {
             "schema": schema,
             "id": id,
             "planning": planning,
@@ -119,14 +119,14 @@ class Synthesizer:
             "options": options,
         }
         self._fitted: Model | None = None
-        self._figures: dict[str, Any] = {}
+        self._figures: Fields = {}
         self._seconds: Mapping[str, float] = {}
         self._dropped = NONE
 
     def __repr__(self) -> str:
         return f"<Synthesizer of {self._fitted or 'a table: call fit(table, epsilon=...)'}>"
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> Fields:
         """The arguments of the constructor, for scikit-learn. ``deep`` has no effect."""
         return dict(self._params)
 
@@ -242,7 +242,7 @@ class Synthesizer:
         with threads(self._options.num_threads):
             return self._fit().marginal(columns)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The privacy spent, the size of the model and, after a fit, what was measured.
 
         JSON-able, without timings.

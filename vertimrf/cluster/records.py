@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Codes, Int32s, Integers, Words
+from ..arrays import Codes, Int32s, Integers, Ints, Pair, Words
 from ..columns.column import Attribute
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
@@ -77,7 +77,7 @@ class ClusterRecords:
     client: Client
     parts: tuple[Future, ...]
     attributes: tuple[Attribute, ...]
-    counts: tuple[int, ...]
+    counts: Ints
     owned: bool = False
     limit: tuple[int, bytes] | None = None
     dropped: Dropped = NONE
@@ -100,7 +100,7 @@ class ClusterRecords:
         kept = self._without([self._submit("persons", task, piece) for piece in pieces])
         return replace(kept, limit=(most, key))
 
-    def beyond(self, most: int) -> tuple[int, int]:
+    def beyond(self, most: int) -> Pair:
         """See :func:`vertimrf.party.persons.beyond`."""
         task = functools.partial(work.above, most)
         ranges = [self._submit("beyond", task, piece) for piece in self._by_range(persons=True)]
@@ -165,7 +165,7 @@ class ClusterRecords:
         )
 
     def marginals(
-        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, Integers]
+        self, wanted: Sequence[Ints], merged: Mapping[int, Integers]
     ) -> Iterator[Integers]:
         """See :class:`vertimrf.party.records.Records`.
 

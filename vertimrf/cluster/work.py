@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import __version__
-from ..arrays import Codes, Flags, Integers, Words
+from ..arrays import Codes, Flags, Integers, Ints, Pair, Words
 from ..kernels.jit import threads
 from ..kernels.multiset import record_sum
 from ..party.persons import beyond, kept_records
@@ -175,7 +175,7 @@ def left_out(
     return [rows[~stays] for (_, _, rows), stays in zip(pieces, np.split(kept, cuts), strict=True)]
 
 
-def above(most: int, pieces: Sequence[tuple[Words, Words, Integers]]) -> tuple[int, int]:
+def above(most: int, pieces: Sequence[tuple[Words, Words, Integers]]) -> Pair:
     """Number of records above the limit, and of persons who have such, in a range of persons."""
     return beyond(np.concatenate([owners for _, owners, _ in pieces]), most)
 
@@ -209,7 +209,7 @@ def original(kept: Integers, part: Part) -> Integers:
 
 def count(
     sizes: Sequence[int],
-    wanted: Sequence[tuple[int, ...]],
+    wanted: Sequence[Ints],
     merged: Mapping[int, Integers],
     part: Part,
 ) -> list[Integers]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Floats, Texts
 from ..errors import SchemaError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def check_number_type(
         )
 
 
-def unknown_type(where: str, name: Any, known: tuple[str, ...]) -> SchemaError:
+def unknown_type(where: str, name: Any, known: Texts) -> SchemaError:
     """The error about a type that the attribute cannot have."""
     return SchemaError(
         f"{where}: type is {name!r}; use one of {', '.join(known)}, or leave it out."

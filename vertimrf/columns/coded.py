@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Integral
+from ..arrays import Fields, Integral
 from ..errors import SchemaError
 from .cell_types import check_number_type
 from .column import Attribute
@@ -112,5 +112,5 @@ class Coded(Attribute, domain="codes"):
         """See :class:`Attribute`."""
         return {"sdtype": "categorical"}
 
-    def _written(self) -> dict[str, Any]:
+    def _written(self) -> Fields:
         return {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Floats, Integers
+from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
@@ -448,12 +448,12 @@ def _written_numbers(
     return replace(drafted_instants(name, calendar, None, moments, missing, format), type="int64")
 
 
-def _large(shape: Shape) -> dict[str, Any] | None:
+def _large(shape: Shape) -> Fields | None:
     """The keys of an attribute with whole numbers beyond 2**53; None if they lie too far apart."""
     cells = (*shape.edges, *shape.points, *shape.grid)
     if max(cells) - min(cells) >= EXACT - 1:
         return None
-    parts: dict[str, Any] = {"clamp": shape.clamp or shape.strays > 0}
+    parts: Fields = {"clamp": shape.clamp or shape.strays > 0}
     if shape.edges:
         parts |= {"edges": shape.edges, "points": shape.points}
     if shape.grid or not shape.edges:
@@ -473,10 +473,10 @@ def _sorted(numbers: Mapping[float, int]) -> tuple[Floats | Integers, Integers]:
     return np.array(ordered, float), counts
 
 
-def _domain(shape: Shape) -> dict[str, Any]:
+def _domain(shape: Shape) -> Fields:
     """The parts of an attribute whose numbers have a shape."""
     grid = tuple(map(float, shape.grid or (() if shape.edges else shape.points)))
-    parts: dict[str, Any] = {"clamp": shape.clamp or shape.strays > 0}
+    parts: Fields = {"clamp": shape.clamp or shape.strays > 0}
     if grid and (shape.listed or not shape.edges):
         return parts | listed_numbers(grid)
     parts |= {"edges": tuple(map(float, shape.edges)), "points": tuple(map(float, shape.points))}
@@ -499,7 +499,7 @@ def drafted_text(
     for value, count in counts.items():
         texts[str(value)] = texts.get(str(value), 0) + count
     spelled: dict[str, str] = {}
-    merged: tuple[str, ...] = ()
+    merged: Texts = ()
     for text in sorted(texts, key=lambda text: (-texts[text], text)):
         if (usual := spelled.setdefault(folded(text), text)) != text:
             texts[usual] += texts.pop(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Fields, Flags, Floats
 from ..errors import SchemaError
 from .numbers import Numbers
 from .text import Value
@@ -88,7 +88,7 @@ def is_large(parts: Mapping[str, Any]) -> bool:
     )
 
 
-def from_origin(where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+def from_origin(where: str, parts: Mapping[str, Any]) -> Fields:
     """The parts of a :class:`Large` attribute, of those with the numbers themselves.
 
     Raises:

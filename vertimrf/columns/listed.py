@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Integral
+from ..arrays import Fields, Integral, Texts
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, unknown_type
 from .column import Attribute
@@ -41,7 +41,7 @@ class Listed(Attribute, domain="values"):
     _: KW_ONLY
     other: Value | None = None
     ordered: bool = False
-    missing_text: tuple[str, ...] | None = None
+    missing_text: Texts | None = None
 
     kind: ClassVar[str] = "categorical"
 
@@ -211,7 +211,7 @@ class Listed(Attribute, domain="values"):
         boolean = isinstance(self.values[0], bool)
         return {"sdtype": "boolean" if boolean else "categorical"}
 
-    def _written(self) -> dict[str, Any]:
+    def _written(self) -> Fields:
         texts = None if self.missing_text is None else list(self.missing_text)
         return {"values": list(self.values), "missing_text": texts}
 

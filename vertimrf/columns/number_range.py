@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Pair
 from ..columns.edges import merge_cells
 
 # Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
@@ -125,7 +125,7 @@ def divide(low: float, high: float, step: float) -> Floats:
     )
 
 
-def significant_range(counts: Integers, scale: float, level: float) -> tuple[int, int] | None:
+def significant_range(counts: Integers, scale: float, level: float) -> Pair | None:
     """The range of all significant runs of cells.
 
     A run is significant if its counts, less ``level`` noise scales each, sum to more than noise
@@ -141,7 +141,7 @@ def significant_range(counts: Integers, scale: float, level: float) -> tuple[int
     """
     above = counts - level * scale
     needed = scale * math.log(len(counts) / (2 * CHANCE)) / FALL
-    runs: list[tuple[int, int]] = []
+    runs: list[Pair] = []
     waiting = [(0, len(counts))]
     while waiting:
         first, end = waiting.pop()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Flags, Floats, Integers
+from ..arrays import Fields, Flags, Floats, Integers
 from ..errors import SchemaError
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import Kind
@@ -156,7 +156,7 @@ class PrivateNumbers(PrivateDomain):
     kind: ClassVar[Kind] = Kind.EDGES
 
     @classmethod
-    def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateNumbers:
+    def of(cls, parts: Fields, most: int, asked: Mapping[str, Any]) -> PrivateNumbers:
         """See :meth:`PrivateDomain.from_json`; ``parts`` without ``most``."""
         bounded = "bounds" in parts
         if parts.get("calendar") == "time" and not bounded:
@@ -194,7 +194,7 @@ class PrivateNumbers(PrivateDomain):
         if edges:
             found = replace(known, edges=edges, points=points, clamp=clamp)
         else:
-            alone: dict[str, Any] = listed_numbers(points)
+            alone: Fields = listed_numbers(points)
             alone |= {"resolution": None, "integral": False, "clamp": True}
             found = replace(known, **alone)
         # Noise may find bounds beyond what the type holds.
@@ -274,7 +274,7 @@ class PrivateValues(PrivateDomain):
     kind: ClassVar[Kind] = Kind.VALUES
 
     @classmethod
-    def of(cls, parts: dict[str, Any], most: int, asked: Mapping[str, Any]) -> PrivateValues:
+    def of(cls, parts: Fields, most: int, asked: Mapping[str, Any]) -> PrivateValues:
         """See :meth:`PrivateDomain.from_json`; ``parts`` without ``most``."""
         if not isinstance(parts.setdefault("other", OTHER), str):
             raise SchemaError(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Flags, Floats, Integers, Words
+from ..arrays import Flags, Floats, Integers, Pair, Words
 from .edges import drafted_edges
 
 Number = int | float
@@ -173,7 +173,7 @@ def _away(values: Floats | Integers) -> Words:
     return away
 
 
-def _bulk(values: Floats | Integers, counts: Integers) -> tuple[int, int]:
+def _bulk(values: Floats | Integers, counts: Integers) -> Pair:
     """Positions of the values at the first and the last percent of the records."""
     below = np.cumsum(counts)
     first, last = np.searchsorted(below, [0.01 * below[-1], 0.99 * below[-1]])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Codes
+from ..arrays import Codes, Fields
 from ..errors import PlanError
 from ..files.results import save
 from ..keys import KeyRing
@@ -63,7 +63,7 @@ def run_demo(
     epsilon: float,
     say: Callable[[str], None],
     options: RunOptions,
-) -> dict[str, Any]:
+) -> Fields:
     """Write three party tables, run the protocol through message files, and report.
 
     Args:
@@ -143,7 +143,7 @@ def _beside(run: Run, trial: Trial, tables: Sequence[pa.Table], truth: Codes) ->
     """The values of all parties' tables beside those of the rows."""
     attributes = trial.result.plan.schema.attributes
     book: Book = {}
-    values: dict[str, Any] = {}
+    values: Fields = {}
     for table in tables:
         own = [i for i, a in enumerate(attributes) if a.name in table.column_names]
         some = tuple(attributes[i] for i in own)

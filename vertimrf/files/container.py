@@ -12,11 +12,10 @@ import json
 import math
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..arrays import Arrays
+from ..arrays import Arrays, Fields
 from ..errors import MessageError
 from .atomic import read_bytes
 from .canonical import json_of
@@ -30,7 +29,7 @@ MAX_BYTES = 1 << 32
 DTYPES = {"uint8", "uint16", "int64", "float64"}
 
 
-def pack(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
+def pack(kind: str, header: Fields, arrays: Arrays) -> bytes:
     """Serialise a header and named arrays.
 
     Args:
@@ -52,7 +51,7 @@ def pack(kind: str, header: dict[str, Any], arrays: Arrays) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], Arrays]:
+def unpack(data: bytes, kind: str, where: str) -> tuple[Fields, Arrays]:
     """Read a container of one kind.
 
     Args:
@@ -72,7 +71,7 @@ def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], Arrays]:
+def peek(data: bytes, where: str) -> tuple[str, Fields, Arrays]:
     """Read a container of any kind.
 
     Args:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Bytes, Flags, Words
+from ..arrays import Bytes, Fields, Flags, Texts, Words
 from ..errors import MessageError
 from ..files import container
 from ..files.convert import to_json
@@ -54,7 +54,7 @@ COMBINATIONS = tuple(
 
 # By id formats, sorted digests of 128 bits [shape=(ids, 16), uint8]. A received sample has SAMPLED
 # entries in every list.
-Sample = dict[tuple[str, ...], Bytes]
+Sample = dict[Texts, Bytes]
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Match:
     mine: int
     plain: int
     matching: int
-    my_format: tuple[str, ...]
-    their_format: tuple[str, ...]
+    my_format: Texts
+    their_format: Texts
 
 
 def sample_ids(pieces: Iterable[pa.Table], secret: Secret, plan: Plan, where: str) -> Sample:
@@ -119,9 +119,7 @@ def sample_ids(pieces: Iterable[pa.Table], secret: Secret, plan: Plan, where: st
     return out
 
 
-def _digests(
-    ids: pa.Table, formats: tuple[str, ...], keys: IdKeys, where: str
-) -> tuple[Words, Flags]:
+def _digests(ids: pa.Table, formats: Texts, keys: IdKeys, where: str) -> tuple[Words, Flags]:
     """Digests of ids, or of persons and ids together, and which rows have one [both shape=(n,)]."""
     written = [format_ids(column, formats, where) for column in ids.columns]
     digests, present = digested(keys.records, written[0], where)
@@ -131,7 +129,7 @@ def _digests(
     return digests, present
 
 
-def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
+def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> Fields:
     """Pad a sample and seal it for every other party of the plan.
 
     Args:
@@ -207,7 +205,7 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
         for i, (formats, digests) in enumerate(theirs.items())
     }
 
-    def matching(one: tuple[str, ...], another: tuple[str, ...]) -> int:
+    def matching(one: Texts, another: Texts) -> int:
         number, entries = other[another]
         return sum(_entry(digest, number) in entries for digest in my_digests[one])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Int32s, memory
+from ..arrays import Int32s, Texts, memory
 from ..columns.column import DRAFTED
 from ..columns.formats import UNDECODED
 from ..errors import PlanError, SchemaError, TableError, some
@@ -57,9 +57,9 @@ class Check:
         facts: figures that are in order.
     """
 
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-    facts: tuple[str, ...]
+    problems: Texts
+    notes: Texts
+    facts: Texts
 
 
 def check_table(

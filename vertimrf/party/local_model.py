@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..arrays import Floats, Integers, Ints
+from ..arrays import Floats, Integers, Ints, Pair
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
@@ -100,7 +100,7 @@ def release_local_model(
     budget = CliqueBudget(sizes, plan.largest_clique)
     for attributes in (*linked, *wanted.in_order()):
         budget.try_clique(attributes)
-    scores: dict[tuple[int, int], float] = {}
+    scores: dict[Pair, float] = {}
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(marginals(pairs, maps), pairs, plan, noise)
@@ -140,7 +140,7 @@ def choose_marginals(
     total: float,
     plan: LocalPlan,
     workload: Workload | None = None,
-    scores: Mapping[tuple[int, int], float] | None = None,
+    scores: Mapping[Pair, float] | None = None,
 ) -> list[tuple[Ints, int]]:
     """Choose the marginals to measure after the first one-way marginals, and their weights.
 
@@ -230,7 +230,7 @@ def _in_units(
     total: float,
     plan: LocalPlan,
     wanted: Workload,
-    scores: Mapping[tuple[int, int], float],
+    scores: Mapping[Pair, float],
 ) -> list[tuple[Ints, int]]:
     """Marginals with their units, by their weights; one-way marginals first if they have a part."""
     marginals = list(weights)
@@ -257,7 +257,7 @@ def _part_of_one_way(
     total: float,
     plan: LocalPlan,
     chosen: Mapping[Ints, float],
-    scores: Mapping[tuple[int, int], float],
+    scores: Mapping[Pair, float],
 ) -> float:
     """Share of the budget of larger marginals that one-way marginals get.
 
@@ -319,7 +319,7 @@ def _outside(
     tree: JunctionTree,
     plan: LocalPlan,
     wanted: Workload,
-    scores: Mapping[tuple[int, int], float],
+    scores: Mapping[Pair, float],
     counters: Callable[[Ints], int],
     spent: float,
 ) -> dict[Ints, float]:
@@ -354,10 +354,10 @@ def _distance_by_noise(counters: int, plan: LocalPlan, share: float) -> float:
 
 def _noisy_r_scores(
     counted: Iterable[Integers],
-    pairs: list[tuple[int, int]],
+    pairs: list[Pair],
     plan: LocalPlan,
     noise: KeyedNoise,
-) -> dict[tuple[int, int], float]:
+) -> dict[Pair, float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     exact = np.empty(len(pairs))
     for i, table in enumerate(counted):

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..arrays import Bytes, Floats, Integers
+from ..arrays import Bytes, Floats, Integers, Ints
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
@@ -289,9 +289,7 @@ class Party:
             rows = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
 
-            def counted(
-                wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]
-            ) -> Iterator[Integers]:
+            def counted(wanted: Sequence[Ints], merged: Mapping[int, BinMap]) -> Iterator[Integers]:
                 marginals = [tuple(rows[a] for a in attributes) for attributes in wanted]
                 return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
@@ -462,7 +460,7 @@ class Party:
             self._plan.records_per_person, key
         )
 
-    def _linked(self) -> list[tuple[int, ...]]:
+    def _linked(self) -> list[Ints]:
         """Sets of this party's attributes that structural zeros name."""
         attributes = self._attributes
         combinations = self._plan.schema.combinations_at(self._name).values()

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Flags, Words
+from ..arrays import Flags, Pair, Words
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..keys import hkdf
@@ -122,7 +122,7 @@ def naming_errors(named: bool, most: int) -> Iterator[TableError]:
         )
 
 
-def beyond(persons: Words, most: int) -> tuple[int, int]:
+def beyond(persons: Words, most: int) -> Pair:
     """Number of records above the limit, and of persons who have such. Both are exact, so only the
     party may see them.
     """

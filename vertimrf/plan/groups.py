@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Fields, Floats, Integers, Ints, Pair
 from ..errors import PlanError
 from ..files.convert import from_json
 from .binning import choose_bins, halves
@@ -33,8 +33,8 @@ class Group:
             its own released one-way marginals.
     """
 
-    attributes: tuple[int, ...]
-    bins: tuple[int, ...]
+    attributes: Ints
+    bins: Ints
 
     @property
     def parity(self) -> bool:
@@ -89,7 +89,7 @@ class Group:
             raise PlanError(f"The {where} is no parity: it takes two bins of each attribute.")
         return parties.pop()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """A JSON-able form that :meth:`from_json` reads back."""
         return {
             "attributes": self.attributes,
@@ -122,7 +122,7 @@ def _names(schema: Schema, attributes: Sequence[int]) -> str:
     return " × ".join(names) if names else "nothing"
 
 
-def crossing_pairs(schema: Schema) -> list[tuple[int, int]]:
+def crossing_pairs(schema: Schema) -> list[Pair]:
     """All pairs of attributes that no single party holds, without attributes of one value."""
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
     return [pair for pair in itertools.combinations(varying, 2) if not schema.at_one_party(pair)]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import Ints
+from ..arrays import Fields, Ints
 from ..columns.column import Attribute
 from ..columns.text import Value, plain
 from ..errors import SchemaError
@@ -176,7 +176,7 @@ class Impossible:
             )
         return cls(tuple(Condition.from_json(name, given) for name, given in data.items()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """What :meth:`from_json` reads."""
         return {condition.attribute: condition.to_json() for condition in self.conditions}
 

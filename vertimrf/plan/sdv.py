@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..arrays import Fields
 from ..columns.cell_types import WHOLE
 from ..columns.column import PRIVATE, Attribute
 from ..errors import SchemaError
@@ -21,7 +22,7 @@ VERSION, SINGLE_TABLE = "METADATA_SPEC_VERSION", "SINGLE_TABLE_V1"
 HOURS, DAYS = ("%H", "%I", "%T", "%X", "%c"), ("%d", "%j", "%D", "%x", "%F", "%c", "%Y", "%y")
 
 
-def sections_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def sections_of(metadata: Mapping[str, Any]) -> Fields:
     """The sections of a schema file that SDV's metadata stands for.
 
     Args:
@@ -47,7 +48,7 @@ def sections_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"party": [{"name": name, "attribute": attributes}]}
 
 
-def _domain(column: str, said: Any) -> dict[str, Any] | None:
+def _domain(column: str, said: Any) -> Fields | None:
     """The domain of a column; None if it is left out."""
     match said:
         case {"pii": True}:
@@ -74,6 +75,6 @@ def _domain(column: str, said: Any) -> dict[str, Any] | None:
     raise SchemaError(f"SDV's metadata has no sdtype of column {column!r}; save it again by SDV.")
 
 
-def metadata_of(attributes: Sequence[Attribute]) -> dict[str, Any]:
+def metadata_of(attributes: Sequence[Attribute]) -> Fields:
     """SDV's metadata of a table with these columns."""
     return {VERSION: SINGLE_TABLE, "columns": {a.name: a.sdv() for a in attributes}}

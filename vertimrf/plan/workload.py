@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..arrays import Ints
+from ..arrays import Fields, Ints, Pair, Texts
 from ..errors import PlanError, first
 from ..files.convert import from_json
 from .analyses import listed, needed
@@ -96,7 +96,7 @@ class Workload:
         return cls(tuple(marginals.items()), tuple(asked.items()))
 
     @cached_property
-    def pairs(self) -> frozenset[tuple[int, int]]:
+    def pairs(self) -> frozenset[Pair]:
         """The pairs of attributes within marginals."""
         return frozenset(
             itertools.chain(*(itertools.combinations(some, 2) for some, _ in self.marginals))
@@ -161,7 +161,7 @@ class Workload:
         apart = (pair for pair in self.pairs if not schema.at_one_party(pair))
         return frozenset(itertools.chain(*apart))
 
-    def in_words(self, schema: Schema) -> tuple[str, ...]:
+    def in_words(self, schema: Schema) -> Texts:
         """A sentence on each analysis: its marginals, and the user's words."""
         out = []
         for text, _ in self.asked:
@@ -172,7 +172,7 @@ class Workload:
             out.append(f"Marginals that matter most: {', '.join(named)} (asked: {text}{across}).")
         return tuple(out)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[Fields]:
         """JSON-able form."""
         return [{"asked": text, "weight": weight} for text, weight in self.asked]
 

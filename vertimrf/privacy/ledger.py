@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import structs
 
+from ..arrays import Fields, Texts
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from ..files.convert import from_json, to_json
@@ -126,7 +127,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
             )
         return () if self.party in coalition else (self,)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The entry as JSON fields."""
         return dict.fromkeys(("party", "released", "noise")) | to_json(self)
 
@@ -165,11 +166,11 @@ class Ledger:
 
     entries: tuple[LedgerEntry, ...]
     delta: float
-    reasons: tuple[str, ...] = field(default=())
-    notes: tuple[str, ...] = field(default=())
+    reasons: Texts = field(default=())
+    notes: Texts = field(default=())
     prior: int = 0
     records_per_person: int = 1
-    parties: tuple[str, ...] = ()
+    parties: Texts = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
@@ -348,7 +349,7 @@ class Ledger:
         costs = [entry.event.rho for entry in self.entries]
         return tuple(cost / sum(costs) for cost in costs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The ledger as JSON fields, with a digest of all of them."""
         entries = [
             entry.to_json() | {"share": share, "cumulative_epsilon": spent.epsilon}
@@ -375,7 +376,7 @@ class Ledger:
         }
         return body | {"digest": json_digest(body).hex()}
 
-    def report_json(self) -> dict[str, Any]:
+    def report_json(self) -> Fields:
         """The privacy spent, as the JSON fields of a report."""
         return {
             "epsilon": self.epsilon,
@@ -441,9 +442,7 @@ def colluding_in_words(epsilon: float) -> str:
     return f"If a party colludes with the server: epsilon {epsilon:.4g} at the same delta, for what the other parties hold."
 
 
-def worst_coalitions(
-    entries: Sequence[LedgerEntry], parties: Sequence[str]
-) -> list[tuple[str, ...]]:
+def worst_coalitions(entries: Sequence[LedgerEntry], parties: Sequence[str]) -> list[Texts]:
     """Sets of parties, one of which costs most if it colludes with the server.
 
     A larger set sees fewer releases of others, so that one party is the worst case. Encrypted
@@ -457,7 +456,7 @@ def worst_coalitions(
     """
     if not any(entry.kind is Kind.ENCRYPTED_COUNTS for entry in entries):
         return [(party,) for party in parties]
-    costs: dict[tuple[tuple[Event, ...], float], tuple[str, ...]] = {}
+    costs: dict[tuple[tuple[Event, ...], float], Texts] = {}
     most: dict[tuple[Event, ...], float] = {}
     for coalition in coalitions(parties):
         events = [kept.event for entry in entries for kept in entry.against(coalition)]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Bytes, Codes, Integers, Integral, Words
+from ..arrays import Bytes, Codes, Integers, Integral, Pair, Words
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..files.convert import to_json
 from ..kernels.geometric import hazards
@@ -41,7 +41,7 @@ GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20
 
 
-def cut_blocks(keys: int) -> list[tuple[int, int]]:
+def cut_blocks(keys: int) -> list[Pair]:
     """Cut keys into blocks of nearly equal size, at most BLOCK_KEYS each.
 
     Args:
@@ -238,7 +238,7 @@ class LevelEncoder(Encoder):
         attributes: Sequence[int],
         secret: bytes,
         sizes: Sequence[int],
-        shapes: Sequence[tuple[int, int]],
+        shapes: Sequence[Pair],
     ) -> None:
         self._plan = plan
         # The flat state holds the published tables, each values x keys, one after another.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Floats, Integers, Ints
+from ..arrays import Floats, Integers, Ints, Pair
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import crossing_pairs
@@ -36,7 +36,7 @@ class CommonRecords:
         error: its standard error, in records.
     """
 
-    parties: tuple[int, int]
+    parties: Pair
     records: float
     error: float
 
@@ -67,7 +67,7 @@ class CrossParty:
 
     measurements: tuple[Measurement, ...]
     matches: tuple[CommonRecords, ...] = ()
-    shared: Mapping[tuple[int, int], Measurement] = field(default_factory=dict)
+    shared: Mapping[Pair, Measurement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ def source_of(schema: Schema, attributes: Sequence[int], what: str) -> str:
 def of_groups(
     plan: Plan,
     bins: Sequence[BinMaps],
-    pair: tuple[int, int],
+    pair: Pair,
     counts: Floats,
     errors: Floats,
     contrasts: Sequence[int],

@@ -10,11 +10,10 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..arrays import Codes, Flags, Floats, Integers, Ints
+from ..arrays import Codes, Fields, Flags, Floats, Integers, Ints, Pair, Texts
 from ..columns.column import Attribute
 from ..kernels.contingency import pair_tables
 from ..model.measurement import binned_sizes
@@ -77,8 +76,8 @@ class Column:
     """
 
     attribute: Attribute
-    holders: tuple[str, ...]
-    labels: tuple[str, ...]
+    holders: Texts
+    labels: Texts
     merged: bool
     model: Floats
     released: tuple[Series, ...]
@@ -128,7 +127,7 @@ class Beside:
 
     rows: Codes
     real: Values
-    figures: dict[str, Any]
+    figures: Fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,13 +183,13 @@ class Content:
     columns: tuple[Column, ...]
     fine: dict[int, Fine]
     apart: dict[str, float]
-    values: dict[str, Any] | None
+    values: Fields | None
     dependence: Dependence
-    edges: tuple[tuple[int, int], ...]
+    edges: tuple[Pair, ...]
     coarse: bool
     records: float
     real: int | None
-    utility: dict[str, Any] | None
+    utility: Fields | None
 
 
 def content(
@@ -280,7 +279,7 @@ def _apart(schema: Schema, truth: Truth, rows: Codes) -> dict[str, float]:
     return {name: math.fsum(every) / len(every) for name, every in found.items()}
 
 
-def _correlations_apart(schema: Schema, pairs: Sequence[dict[str, Any]]) -> dict[str, float]:
+def _correlations_apart(schema: Schema, pairs: Sequence[Fields]) -> dict[str, float]:
     """Root mean square error of the correlations across parties, if there are any."""
     errors = [
         pair["synthetic"] - pair["real"]
@@ -316,7 +315,7 @@ def _fine(run: Run, a: int, real: Values | None) -> Fine:
     return Fine(attribute, model, tuple(series), truth, common)
 
 
-def _utility(run: Run, truth: Truth, rows: Codes, label: str) -> dict[str, Any]:
+def _utility(run: Run, truth: Truth, rows: Codes, label: str) -> Fields:
     """Utility of rows of the model. Attributes of one value are left out."""
     attributes = run.model.schema.attributes
     varying = [i for i in truth if attributes[i].size > 1]
@@ -355,7 +354,7 @@ def classes_of(attribute: Attribute, counts: Floats, most: int = MAX_CLASSES) ->
     return np.append(classes, groups) if attribute.missing else classes
 
 
-def _bars(attribute: Attribute, counts: Floats) -> tuple[Integers, tuple[str, ...]]:
+def _bars(attribute: Attribute, counts: Floats) -> tuple[Integers, Texts]:
     """The map code -> bar of a chart, and the labels of the bars."""
     size = attribute.size
     names = [attribute.label(code) for code in range(size)]
@@ -415,7 +414,7 @@ def _dependence(
     run: Run,
     classes: Sequence[Integers | None],
     truth: Truth | None,
-    edges: Collection[tuple[int, int]],
+    edges: Collection[Pair],
 ) -> Dependence:
     schema, field, evidence = run.model.schema, run.model.field, run.model.evidence
     d = len(schema.sizes)
@@ -461,9 +460,7 @@ def _dependence(
     return Dependence(model, estimate, beyond, true, off, across, resampled)
 
 
-def _enter(
-    matrix: Floats, places: Sequence[tuple[int, int]], figures: Sequence[float] | Floats
-) -> None:
+def _enter(matrix: Floats, places: Sequence[Pair], figures: Sequence[float] | Floats) -> None:
     for (a, b), figure in zip(places, figures, strict=True):
         matrix[a, b] = matrix[b, a] = figure
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Floats, Pair
 from .content import Dependence, Fine
 
 # Radius of the graph's circle. Its text is at most FONT high, and lower if attributes are many.
@@ -42,7 +42,7 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def labels(names: Sequence[str], most: int) -> list[str]:
-    """Names of at most ``most`` letters. Different names stay different.
+    """Texts of at most ``most`` letters. Different names stay different.
 
     A long name keeps its beginning; where others have the same, also its end, or its position.
     """
@@ -83,7 +83,7 @@ class Graph:
 def attribute_graph(
     names: Sequence[str],
     parties: Sequence[int],
-    edges: Sequence[tuple[int, int]],
+    edges: Sequence[Pair],
     dependence: Dependence,
 ) -> Graph:
     """Place attributes in a circle, party by party, with lines between neighbours.
@@ -120,7 +120,7 @@ def attribute_graph(
     )
 
 
-def map_of_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> Floats:
+def map_of_edges(edges: Sequence[Pair], dependence: Dependence) -> Floats:
     """Dependence of neighbours, which is at least the lightest shade; 0 of other pairs."""
     out = np.zeros_like(dependence.model)
     model = np.nan_to_num(dependence.model)
@@ -145,7 +145,7 @@ def shades(matrix: Floats, most: float) -> list[tuple[float | None, str]]:
     levels = np.round(SHADES * np.clip(matrix / most, 0, 1))
     levels[np.isnan(levels)] = -1
     paths: dict[float, list[str]] = {}
-    at: dict[float, tuple[int, int]] = {}
+    at: dict[float, Pair] = {}
     for a in range(1, len(levels)):
         row = levels[a, :a]
         starts = np.flatnonzero(np.diff(row, prepend=-2))

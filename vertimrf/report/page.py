@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
-from ..arrays import Codes, Floats, Ints
+from ..arrays import Codes, Fields, Floats, Ints, Pair
 from ..columns.column import Attribute
 from ..errors import PlanError
 from ..evaluation import read_real, values_compared
@@ -200,7 +200,7 @@ def page(
     """
     import jinja2
 
-    # Names and values come from users: all are escaped.
+    # Texts and values come from users: all are escaped.
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -230,7 +230,7 @@ def count(number: float | None) -> str:
     return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.2g}"
 
 
-def _context(run: Run, content: Content) -> dict[str, Any]:
+def _context(run: Run, content: Content) -> Fields:
     model, schema, pairs = run.model, run.model.schema, content.dependence
     ledger, several, truth = model.ledger, len(schema.parties) > 1, content.real is not None
     holders = [schema.party_of(a) for a in range(len(schema.names))]
@@ -301,7 +301,7 @@ def _across(run: Run) -> dict[str, list[str]]:
     return out
 
 
-def _first(matrix: Floats) -> list[tuple[int, int]]:
+def _first(matrix: Floats) -> list[Pair]:
     """The pairs with the largest values, largest first. NaN is left out."""
     pairs = [
         pair

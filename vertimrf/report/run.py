@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from ..arrays import Fields, Texts
 from ..errors import MALFORMED, MessageError
 from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
@@ -90,7 +91,7 @@ class Holders(msgspec.Struct, frozen=True):
         error: standard error.
     """
 
-    parties: tuple[str, ...]
+    parties: Texts
     records: Figure
     error: Figure
 
@@ -138,11 +139,11 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     rows: Count | None = None
     seconds: dict[str, Figure] = {}
     message_bytes: dict[str, Count] = {}
-    crossing: tuple[tuple[str, ...], ...] = msgspec.field(name="cross_party_marginals", default=())
-    warnings: tuple[str, ...] = ()
+    crossing: tuple[Texts, ...] = msgspec.field(name="cross_party_marginals", default=())
+    warnings: Texts = ()
     verdict: str = ""
     predicted: dict[str, Figure] = {}
-    workload: tuple[str, ...] = ()
+    workload: Texts = ()
     disagreements: tuple[Disagreement, ...] = msgspec.field(name="shared_columns", default=())
     overlap: Overlap | None = None
     population: str = ""
@@ -283,7 +284,7 @@ def _report(path: Path) -> Any:
     return content if isinstance(content, dict) and content.get("kind") == "report" else None
 
 
-def _read(figures: dict[str, Any], model: Model, where: str) -> Report:
+def _read(figures: Fields, model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
     parts = {"standing": Standing.from_json(figures.get("standing"))}
     report = from_json(figures | parts, Report, where, REMEDY, MessageError)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ..arrays import Texts
 from ..errors import MessageError, PlanError, RunError, UnmatchedError, VertiMRFError
 from ..files import sealed
 from ..files.atomic import MAX_KEY, AnyPath, check_space, draft_of, parse_json, sync, write_text
@@ -75,7 +76,7 @@ class ServerSettings(PlanOptions):
     # The schema's domains are found before the run.
     domain_share: ClassVar[float] = DOMAIN_SHARE  # type: ignore[misc]
     epsilon: float
-    workload: tuple[str, ...] = ()
+    workload: Texts = ()
     rows: int | None = None
     seed: int | None = None
     csv_safe: bool = False
@@ -179,8 +180,8 @@ class ServerRun(Run):
         return cls(folder, options)
 
     @property
-    def parties(self) -> tuple[str, ...]:
-        """Names of the parties."""
+    def parties(self) -> Texts:
+        """Texts of the parties."""
         return self.schema.party_names
 
     @property
@@ -262,7 +263,7 @@ class ServerRun(Run):
                 gives=FileOut(MATCH, partial(self._folder.read, MATCH)),
             )
 
-    def _from(self, file: FileIn, needs: tuple[str, ...]) -> Step:
+    def _from(self, file: FileIn, needs: Texts) -> Step:
         """A step for a file that every party sends."""
         return Step(
             name=file.name,

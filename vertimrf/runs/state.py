@@ -6,8 +6,8 @@ Everything is read from the run folder.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ..arrays import Fields, Texts
 from ..files.convert import to_json
 
 # A step is done, can be done by this role now, waits for somebody else, or needs other steps first.
@@ -74,12 +74,12 @@ class RunState:
     role: str
     folder: str
     steps: tuple[StepState, ...]
-    refused: tuple[str, ...] = ()
+    refused: Texts = ()
     troubles: tuple[Trouble, ...] = ()
     stopped: str | None = None
     plan: str | None = None
-    left_out: tuple[str, ...] = ()
-    edited: tuple[str, ...] = ()
+    left_out: Texts = ()
+    edited: Texts = ()
 
     @property
     def done(self) -> bool:
@@ -100,7 +100,7 @@ class RunState:
             troubles=tuple(replace(one, since="", last="") for one in self.troubles),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The state, JSON-able."""
         return {
             "kind": "state",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..arrays import Texts
 from ..errors import MessageError
 from ..plan.plan import Plan
 from .files import SERVER
@@ -83,7 +84,7 @@ class Step:
     did: str
     todo: str = ""
     later: str = ""
-    needs: tuple[str, ...] = ()
+    needs: Texts = ()
     on: str | None = None
     takes: FileIn | None = None
     work: Callable[[], None] | None = None
@@ -119,8 +120,8 @@ class Run(ABC):
         self,
         folder: RunFolder,
         role: str,
-        plan: tuple[str, ...],
-        inboxes: Mapping[str, tuple[str, ...]],
+        plan: Texts,
+        inboxes: Mapping[str, Texts],
     ) -> None:
         self.role, self._folder, self._plan_place, self._inboxes = role, folder, plan, inboxes
         self._plan: tuple[bytes, Plan] | None = None

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Floats, Pair, Texts
 from ..errors import ModelError
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes, compression_maps
@@ -75,7 +75,7 @@ class GlobalGraph:
     tree: JunctionTree
     start: MarkovRandomField | None
     classes: Mapping[int, BinMap]
-    warnings: tuple[str, ...]
+    warnings: Texts
 
 
 def combine_graphs(
@@ -176,7 +176,7 @@ def _grown(
     def order() -> list[int]:
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
-    def enter(marginals: Sequence[int], most: int) -> tuple[int, int]:
+    def enter(marginals: Sequence[int], most: int) -> Pair:
         """Add up to ``most`` marginals; returns how many were added and how many did not fit."""
         added = refused = 0
         for i in marginals:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Flags, Floats
+from ..arrays import Codes, Flags, Floats, Pair, Texts
 from ..errors import NoMassError
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, padded
@@ -63,7 +63,7 @@ class Parts:
         initial: MarkovRandomField,
         local: Sequence[Measurement],
         crossing: Sequence[Measurement],
-        shared: Mapping[tuple[int, int], Measurement],
+        shared: Mapping[Pair, Measurement],
     ) -> Parts:
         """Estimate the margins of every attribute, from ``shared`` of
         :class:`~.cross_party.CrossParty`.
@@ -71,9 +71,7 @@ class Parts:
         Without ``shared``, the margins of cross-party tables are used. The arguments are the
         class's attributes.
         """
-        counts_of: dict[tuple[int, int], list[Measurement]] = {
-            holds: [m] for holds, m in shared.items()
-        }
+        counts_of: dict[Pair, list[Measurement]] = {holds: [m] for holds, m in shared.items()}
         for m in () if shared else crossing:
             parties = _parties(schema, m)
             if len(parties) == 2:
@@ -165,7 +163,7 @@ class PartModel:
         field: the model; values of attributes of other parties have no meaning.
     """
 
-    parties: tuple[str, ...]
+    parties: Texts
     field: MarkovRandomField
 
     def holds(self, schema: Schema, attributes: Iterable[int]) -> bool:

@@ -13,12 +13,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Flags, Floats, Ints
+from ..arrays import Fields, Flags, Floats, Ints, Texts
 from ..errors import MessageError, UnmatchedError
 from ..message import Message
 from ..model.local_marginal import average, record_figures
@@ -59,7 +58,7 @@ class Overlap:
         outer_error: standard error of the number of all people.
     """
 
-    names: tuple[str, ...]
+    names: Texts
     party_counts: tuple[RecordCount, ...]
     common: tuple[CommonRecords, ...]
     patterns: tuple[Ints, ...]
@@ -124,10 +123,10 @@ class Overlap:
             "the same people, compare how ids are written (`vertimrf align`)."
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The overlap in values that JSON can represent."""
         named = [[self.names[p] for p in pattern] for pattern in self.patterns]
-        out: dict[str, Any] = {
+        out: Fields = {
             "parties": {
                 n: _figure(h.records, h.error)
                 for n, h in zip(self.names, self.party_counts, strict=True)
@@ -216,7 +215,7 @@ def _none(missing: float, error: float, records: float) -> bool:
 
 def few_in_common(
     plan: Plan, party_counts: Sequence[RecordCount], matches: Sequence[CommonRecords]
-) -> tuple[str, ...]:
+) -> Texts:
     """Sentences about parties that have far fewer records in common than the plan expects.
 
     Args:

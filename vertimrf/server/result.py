@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
-from ..arrays import Codes, Floats, Ints
+from ..arrays import Codes, Fields, Floats, Ints, Texts
 from ..model.markov_random_field import MarkovRandomField
 from ..plan.plan import Plan
 from ..plan.verdict import stated
@@ -60,7 +60,7 @@ class Result:
     figures: ReleasedFigures
     disagreements: tuple[Disagreement, ...]
     seconds: dict[str, float]
-    warnings: tuple[str, ...]
+    warnings: Texts
     seed: int | None
     overlap: Overlap | None = None
     others: tuple[PartModel, ...] = ()
@@ -89,7 +89,7 @@ class Result:
         rng, schema = np.random.default_rng(self.seed), self.plan.schema
         return decode_rows(self.codes, schema, rng, party_sets, self.holders, shapes=self.shapes)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The run's report in values that JSON can represent: plan, privacy, timings, model size
         and figures.
         """

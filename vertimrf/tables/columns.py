@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrays import Bytes, Codes, Flags, Int32s, Integers, Words
+from ..arrays import Bytes, Codes, Flags, Int32s, Integers, Texts, Words
 from ..columns.cells import MISSING, OUTSIDE
 from ..columns.column import Attribute
 from ..errors import SchemaError, TableError, VertiMRFError, some
@@ -81,7 +81,7 @@ class Columns:
 
     @property
     def wanted(self) -> list[str]:
-        """Names of all columns to read, without repetitions."""
+        """Texts of all columns to read, without repetitions."""
         named = (self.id, self.person, *(attribute.name for attribute in self.own))
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -356,7 +356,7 @@ class Encoded:
     rows: int
     problems: Problems
     wrong: Mapping[str, str]
-    extra: tuple[str, ...]
+    extra: Texts
 
     @property
     def dropped(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Floats, Integers
+from ..arrays import Fields, Floats, Integers
 from ..columns.column import Attribute
 from ..columns.inside import Span
 from ..columns.text import plain
@@ -22,7 +22,7 @@ from .table import coded
 LIMITS = {">=": "from", ">": "above", "<=": "to", "<": "below"}
 
 
-def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+def read_conditions(texts: Iterable[str], schema: Schema) -> Fields:
     """Read conditions from texts: ``country=PRT|ESP``, ``adr>=100``, ``adr=100..200``.
 
     Texts with values of one column allow all of them. Texts with limits hold together.
@@ -43,7 +43,7 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
     condition = re.compile(
         f"({'|'.join(map(re.escape, names))}|.+?)\\s*(>=|<=|=|<|>)(.*)", re.DOTALL
     )
-    given: dict[str, Any] = {}
+    given: Fields = {}
     for text in texts:
         if not (parts := condition.fullmatch(text)):
             raise PlanError(
@@ -63,7 +63,7 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
     return given
 
 
-def _read(attribute: Attribute, operator: str, value: str) -> list[str] | dict[str, Any]:
+def _read(attribute: Attribute, operator: str, value: str) -> list[str] | Fields:
     """Values, or limits by their name."""
     if operator != "=":
         return {LIMITS[operator]: attribute.limit(value)}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..arrays import Flags, Integers, Ints
+from ..arrays import Flags, Integers, Ints, Texts
 from ..errors import SchemaError, TableError
 
 # Number of examples of faulty records in messages.
@@ -106,7 +106,7 @@ class Dropped:
     records: int = 0
     reasons: tuple[Reason, ...] = ()
 
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> Texts:
         """Lines for the party's operator: the number of dropped records, and each reason.
 
         There are no lines if no record was dropped.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..arrays import Codes
+from ..arrays import Codes, Fields
 from ..columns.column import Attribute
 from ..errors import SchemaError, TableError
 from .trees import learner, predict, propensity
@@ -46,7 +45,7 @@ def utility(
     attributes: Sequence[Attribute],
     label: str,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Fields:
     """Measure the utility of a synthetic table.
 
     Trees are trained on synthetic records, and on as many real ones, and tested on other real

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Fields, Floats, Integers
 from .distances import FEW_CELLS
 
 Column = Floats | Integers
@@ -33,7 +33,7 @@ SAME = 1e-14
 DECIMALS, BINS, CORRELATED, ASSOCIATED = 14, 10, 0.5, 0.3
 
 
-def compare_values(real: Values, synthetic: Values) -> dict[str, Any]:
+def compare_values(real: Values, synthetic: Values) -> Fields:
     """Compare columns and pairs of columns by their values.
 
     Args:
@@ -56,7 +56,7 @@ def compare_values(real: Values, synthetic: Values) -> dict[str, Any]:
     }
 
 
-def compare_column(real: Column, synthetic: Column) -> dict[str, Any]:
+def compare_column(real: Column, synthetic: Column) -> Fields:
     """Compare one column of two tables.
 
     Args:
@@ -73,7 +73,7 @@ def compare_column(real: Column, synthetic: Column) -> dict[str, Any]:
     numbers = is_numbers(real)
     there = [~np.isnan(c) if numbers else c != MISSING for c in (real, synthetic)]
     shares = [float(1 - some.mean()) if some.size else 0.0 for some in there]
-    out: dict[str, Any] = {"missing": {"real": shares[0], "synthetic": shares[1]}, "shape": None}
+    out: Fields = {"missing": {"real": shares[0], "synthetic": shares[1]}, "shape": None}
     (true, times), (made, often) = (
         np.unique(column[some], return_counts=True)
         for column, some in zip((real, synthetic), there, strict=True)
@@ -135,7 +135,7 @@ def _places(true: Floats, made: Floats) -> Integers:
     return out
 
 
-def compare_numbers(real: Values, synthetic: Values) -> dict[str, Any]:
+def compare_numbers(real: Values, synthetic: Values) -> Fields:
     """Mean, standard deviation and quantiles of every column of numbers, real and synthetic.
     Columns of which a table has no number are left out.
     """
@@ -158,12 +158,12 @@ def is_numbers(column: Column) -> TypeGuard[Floats]:
     return column.dtype.kind == "f"
 
 
-def _moments(values: Floats) -> dict[str, Any]:
+def _moments(values: Floats) -> Fields:
     quantiles = dict(zip(map(str, QUANTILES), np.quantile(values, QUANTILES).tolist(), strict=True))
     return {"mean": float(values.mean()), "deviation": float(values.std()), "quantiles": quantiles}
 
 
-def pair_trends(real: Values, synthetic: Values) -> list[dict[str, Any]]:
+def pair_trends(real: Values, synthetic: Values) -> list[Fields]:
     """Scores of every two columns, the lowest first.
 
     Two columns of numbers have 1 less half the difference of Pearson's correlations over records
@@ -195,7 +195,7 @@ def pair_trends(real: Values, synthetic: Values) -> list[dict[str, Any]]:
     return sorted(out, key=lambda pair: pair["score"])
 
 
-def correlations_among(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def correlations_among(pairs: Sequence[Fields]) -> list[Fields]:
     """The correlations of columns of numbers, real and synthetic, among scores of pairs."""
     return [
         {key: pair[key] for key in ("columns", "real", "synthetic")}

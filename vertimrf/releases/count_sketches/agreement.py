@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arrays import Bytes, Words
+from ...arrays import Bytes, Pair, Words
 from ...kernels.count_sketch import cross_products
 from .intersections import (
     CORRELATIONS,
@@ -56,7 +56,7 @@ def agreeing(
     tables: Sequence[Bytes],
     released: Sequence[float],
     total: float,
-) -> dict[tuple[int, int], tuple[float, float]]:
+) -> dict[Pair, tuple[float, float]]:
     """Estimate for how many records two holders have the same value.
 
     Args:

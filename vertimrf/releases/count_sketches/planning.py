@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ...arrays import Ints, Pair
 from ...plan.choice import Choice, SketchChoice, Target, groups_of, no_sketches, shares_of
 from ...plan.defaults import OUTER
 from ...plan.groups import Group, crossing_pairs
@@ -71,7 +72,7 @@ def beside_agreement(
         return Choice(no_sketches, (), shares.without_sketches())
     # The sketches get their share of the rho that one Gaussian mechanism would have.
     rho = shares.sketches * target.rho
-    agreement: list[tuple[int, int]] = []
+    agreement: list[Pair] = []
     # Agreement sketches can be priced for one record per person only.
     if schema.shared and planning.records_per_person == 1:
         agreement = agreement_shapes(schema, AGREEMENT_SHARE * rho, target)
@@ -83,14 +84,14 @@ def beside_agreement(
 
 
 def count_sketches_of(
-    sizes: tuple[int, ...],
+    sizes: Ints,
     repetitions: int,
     buckets: int,
     bits: int,
     rho: float,
     person: int = 1,
-    contrasts: tuple[int, ...] = (),
-    weights: tuple[int, ...] = (),
+    contrasts: Ints = (),
+    weights: Ints = (),
 ) -> CountSketches:
     """Count sketches that spend about ``rho`` (zCDP), for up to ``person`` records of a person."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is its share of the
@@ -183,7 +184,7 @@ def _hash_shape(
     variance_per_group: float,
     order: float,
     least: int = 1,
-) -> tuple[int, int]:
+) -> Pair:
     """Repetitions and buckets for about ``counters`` counters a row.
 
     High orders of the privacy loss depend on the case that a record's buckets are known. It has a
@@ -211,7 +212,7 @@ def _hash_shape(
     return min(max(int(counters / buckets), 1), MAX_COUNT_REPETITIONS), buckets
 
 
-def agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[int, int]]:
+def agreement_shapes(schema: Schema, rho: float, target: Target) -> list[Pair]:
     """Repetitions and buckets of the agreement sketches, per shared attribute."""
     rho /= len(schema.shared)
     affordable = 8 * AGREEMENT_BYTES * target.message_bytes / (AGREEMENT_BITS * len(schema.shared))
@@ -227,7 +228,7 @@ def agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[i
 
 def _count_groups(
     schema: Schema, rho: float, planning: PlanOptions, target: Target
-) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+) -> tuple[tuple[Group, ...], Ints]:
     """Groups of count sketches, and the indices of those that are released as contrasts.
 
     - Every attribute is a group. A shared attribute is sketched by the first party that has it. An

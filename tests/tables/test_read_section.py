@@ -81,7 +81,7 @@ def test_parties_keep_what_is_theirs_in_a_merged_schema(folder, tmp_path):
     good(f"schema merge {folder}/part.toml {tmp_path}/c.toml --out {tmp_path}/m.toml")
     merged = Schema.load(tmp_path / "m.toml")
     assert merged.reading("a") == Reading(**FOUND)
-    assert merged.reading("b") == Reading()
+    assert merged.reading("b") == Reading(encoding="utf-8")
     assert Schema.from_json(merged.to_json()).reads == merged.reads
     both = f"{folder}/t.csv {tmp_path}/b.csv --id nr --schema {tmp_path}/m.toml"
     good(f"synthesize {both} --epsilon 5 --even-if-useless --out {tmp_path}/made.csv")

@@ -8,9 +8,8 @@ library's commands do (``fuzzed/readers.py``). What must not happen: an error th
 plain sentence; a crash; more time or memory than these bars, which are wider than "a second" and "twice the plan's size":
 
 - Time: the lesser of core seconds and seconds on the clock, of reading and using a file, may be 2 s beyond twice the work
-  that a plan's forecast states for what the case goes on to do (nothing where it only reads). A hang is 150 s on the clock: more than two child processes get that read files of
-  statistics. What
-  composing the events of a sound plan gave is kept from case to case; what damage changes in them is composed anew.
+  that a plan's forecast states for what the case goes on to do (nothing where it only reads). A hang is 150 s on the clock: more than
+  two child processes get that read files of statistics. What composing the events of a sound plan gave is kept from case to case; what damage changes in them is composed anew.
 - Memory: the peak above what was held before may be 48 MiB, and 30 bytes per byte of the file (Python's objects of JSON), beyond
   twice what is stated: by a plan's forecast, a message's largest size, a model's size; or, for a table, 200 bytes per byte of it
   once inflated (a column takes kilobytes, however few its cells); or what the largest sound file of the kind took. What composes

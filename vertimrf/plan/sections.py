@@ -61,7 +61,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     id_format: tuple[str, ...] = ()
     delimiter: str = ""
-    encoding: str = "utf-8"
+    encoding: str = ""
     skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
     no_header: bool = False
 

@@ -130,45 +130,31 @@ def local_entries(
     """
     if not attributes:
         return []
-    gaussian = "discrete Gaussian, sigma {:.1f}"
-    entries = [
+    # What is not measured has no noise, and larger marginals no units.
+    pairs = attributes * (attributes - 1) // 2 * bool(local.score_sigma)
+    fine *= bool(local.fine_sigma)
+    # By kind: how many values are measured, in words, their noise, and how far a person moves them.
+    measured = (
+        (Kind.ONE_WAY_MARGINALS, attributes, "{} one-way marginals", local.one_way_sigma, person),
+        (Kind.R_SCORES, pairs, "{} R-scores", local.score_sigma, score_sensitivity(person)),
+        (
+            Kind.LARGER_MARGINALS,
+            local.units,
+            "larger marginals, {:,} units of measurement",
+            local.unit_sigma,
+            person,
+        ),
+        (Kind.FINE_MARGINALS, fine, "{} fine marginals", local.fine_sigma, person),
+    )
+    return [
         LedgerEntry(
-            GaussianEvent(local.one_way_sigma, person, attributes),
+            GaussianEvent(sigma, moved, count),
             name,
-            f"{attributes} one-way marginals",
-            gaussian.format(local.one_way_sigma),
-            kind=Kind.ONE_WAY_MARGINALS,
+            what.format(count),
+            f"discrete Gaussian, sigma {sigma / (SCORE_GRID if kind is Kind.R_SCORES else 1):.1f}"
+            + " a unit" * (kind is Kind.LARGER_MARGINALS),
+            kind=kind,
         )
+        for kind, count, what, sigma, moved in measured
+        if count
     ]
-    pairs = attributes * (attributes - 1) // 2
-    if local.score_sigma:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.score_sigma, score_sensitivity(person), pairs),
-                name,
-                f"{pairs} R-scores",
-                gaussian.format(local.score_sigma / SCORE_GRID),
-                kind=Kind.R_SCORES,
-            )
-        )
-    if local.units:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.unit_sigma, person, local.units),
-                name,
-                f"larger marginals, {local.units:,} units of measurement",
-                gaussian.format(local.unit_sigma) + " a unit",
-                kind=Kind.LARGER_MARGINALS,
-            )
-        )
-    if local.fine_sigma:
-        entries.append(
-            LedgerEntry(
-                GaussianEvent(local.fine_sigma, person, fine),
-                name,
-                f"{fine} fine marginals",
-                gaussian.format(local.fine_sigma),
-                kind=Kind.FINE_MARGINALS,
-            )
-        )
-    return entries

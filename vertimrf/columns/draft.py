@@ -43,6 +43,10 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+# Told of a doubt: the column, and what it is.
+Flag = Callable[[str, str], None]
+# Numbers, and how many records have each.
+Counts = dict[float, int]
 SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
@@ -81,7 +85,7 @@ class Excluded(Exception):
 def draft_attribute(
     name: str,
     column: pa.ChunkedArray,
-    flag: Callable[[str, str], None],
+    flag: Flag,
     dates: DateOrder | None = None,
     typed: bool = False,
 ) -> Attribute:
@@ -120,9 +124,7 @@ def draft_attribute(
     return _with_type(attribute, column.type, typed, flag)
 
 
-def _with_type(
-    attribute: Attribute, kind: pa.DataType, typed: bool, flag: Callable[[str, str], None]
-) -> Attribute:
+def _with_type(attribute: Attribute, kind: pa.DataType, typed: bool, flag: Flag) -> Attribute:
     """The attribute, with the type of its column as far as it is not the usual one."""
     type = type_name(kind)
     if type == DICTIONARY and not isinstance(attribute, Listed):
@@ -140,7 +142,7 @@ def _drafted(
     name: str,
     column: pa.ChunkedArray,
     found: Counted,
-    flag: Callable[[str, str], None],
+    flag: Flag,
     dates: DateOrder | None,
     typed: bool,
 ) -> Attribute:
@@ -241,7 +243,7 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
     return Counted(found, absent, missing, infinite, declared, ordered)
 
 
-def declared_values(name: str, found: Counted, flag: Callable[[str, str], None]) -> Attribute:
+def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
     """A categorical attribute of the values that a column may have."""
     if found.ordered:
         return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
@@ -255,12 +257,12 @@ def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
     return "%Y-%m-%dT%H:%M:%S" if plain else None
 
 
-def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
+def as_numbers(counts: Iterable[tuple[Any, int]]) -> Counts | None:
     """The counts by number.
 
     None if a value is not a finite number, or a text such as 007 that would change.
     """
-    numbers: dict[float, int] = {}
+    numbers: Counts = {}
     for value, count in counts:
         text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
         if not text and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
@@ -276,7 +278,7 @@ def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:
     return numbers
 
 
-def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] | None:
+def as_written(counts: Mapping[Any, int]) -> tuple[str, str, Counts] | None:
     """The decimal mark of written numbers such as $1,200 or 1 234,5, a text, and counts by number.
 
     None if a value is no such number.
@@ -289,7 +291,7 @@ def as_written(counts: Mapping[Any, int]) -> tuple[str, str, dict[float, int]] |
     return None
 
 
-def identify(numbers: Mapping[float, int]) -> bool:
+def identify(numbers: Counts) -> bool:
     """Whether numbers seem to name records: nearly all differ, and they count up or have the
     length of telephone numbers.
     """
@@ -303,8 +305,8 @@ def identify(numbers: Mapping[float, int]) -> bool:
 
 
 def as_instants(
-    counts: Mapping[Any, int], kind: pa.DataType, flag: Callable[[str, str], None]
-) -> tuple[Calendar, str | None, dict[float, int]] | None:
+    counts: Mapping[Any, int], kind: pa.DataType, flag: Flag
+) -> tuple[Calendar, str | None, Counts] | None:
     """The kind of calendar, the time zone, and the counts by date or time as a number.
 
     None if a value is neither a date nor a time.
@@ -319,7 +321,7 @@ def as_instants(
             return None
         if calendar == "timestamp":
             zone = _offset(counts, flag)
-    moments: dict[float, int] = {}
+    moments: Counts = {}
     for value, count in counts.items():
         try:
             at = float(math.floor(to_number(calendar, value, zone)))
@@ -329,7 +331,7 @@ def as_instants(
     return calendar, zone, moments
 
 
-def _offset(texts: Iterable[str], flag: Callable[[str, str], None]) -> str | None:
+def _offset(texts: Iterable[str], flag: Flag) -> str | None:
     """The time zone of texts of timestamps: their offset, or UTC if they have several."""
     found = {
         match[0].replace("Z", "+00:00")
@@ -351,7 +353,7 @@ def drafted_instants(
     name: str,
     calendar: Calendar,
     zone: str | None,
-    moments: Mapping[float, int],
+    moments: Counts,
     missing: bool,
     format: str | None,
 ) -> Dates:
@@ -368,11 +370,11 @@ def drafted_instants(
 
 def drafted_numbers(
     name: str,
-    numbers: Mapping[float, int],
+    numbers: Counts,
     missing: bool,
     clamp: bool,
     format: str | None,
-    flag: Callable[[str, str], None],
+    flag: Flag,
 ) -> Attribute:
     """A numeric attribute, or a categorical one if there are few numbers."""
     if len(numbers) <= LISTED and format is None and not clamp:
@@ -427,15 +429,15 @@ def _listed(name: str, numbers: Iterable[float], missing: bool) -> Attribute:
 
 def _written_numbers(
     name: str,
-    numbers: Mapping[float, int],
+    numbers: Counts,
     missing: bool,
     format: str,
-    flag: Callable[[str, str], None],
+    flag: Flag,
 ) -> Attribute:
     """Dates or times that are written as whole numbers."""
     calendar: Calendar = "time" if format == "%H%M" else "date"
     width = len(EPOCH.strftime(format))
-    moments: dict[float, int] = {}
+    moments: Counts = {}
     for number, count in numbers.items():
         with suppress(ValueError):
             at = to_number(calendar, f"{number:0{width}.0f}", format=format)
@@ -463,7 +465,7 @@ def _large(shape: Shape) -> Fields | None:
     return parts | {"resolution": int(shape.step), "offset": int(shape.offset)}
 
 
-def _sorted(numbers: Mapping[float, int]) -> tuple[Floats | Integers, Integers]:
+def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
     ordered = sorted(numbers)
     counts = np.array([numbers[value] for value in ordered], np.int64)
@@ -490,9 +492,7 @@ def _domain(shape: Shape) -> Fields:
     return parts
 
 
-def drafted_text(
-    name: str, counts: Mapping[Any, int], missing: bool, flag: Callable[[str, str], None]
-) -> Attribute:
+def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Flag) -> Attribute:
     """A categorical attribute of the most frequent texts."""
     records = sum(counts.values())
     texts: dict[str, int] = {}

@@ -17,6 +17,7 @@ from ..arrays import Flags, Floats, Integers, Pair, Words
 from .edges import drafted_edges
 
 Number = int | float
+Reals = Floats | Integers
 
 # Columns with at most this many distinct numbers are lists, with a code for each.
 LISTED = 64
@@ -94,9 +95,7 @@ class Shape:
     clamp: bool = False
 
 
-def recognise(
-    values: Floats | Integers, counts: Integers, *, day: int = 0, clamp: bool = False
-) -> Shape:
+def recognise(values: Reals, counts: Integers, *, day: int = 0, clamp: bool = False) -> Shape:
     """What the values of a column have in common.
 
     Args:
@@ -146,7 +145,7 @@ def recognise(
     )
 
 
-def _within_reach(values: Floats | Integers, counts: Integers) -> Flags:
+def _within_reach(values: Reals, counts: Integers) -> Flags:
     """Whether arithmetic on all values at once can take each value."""
     size = np.abs(values.astype(float))
     order = np.argsort(size)
@@ -159,7 +158,7 @@ def _within_reach(values: Floats | Integers, counts: Integers) -> Flags:
     return near
 
 
-def _places(values: Floats | Integers) -> Floats:
+def _places(values: Reals) -> Floats:
     """The values between 0 and 1, the least and the greatest; without overflow."""
     whole = values.dtype.kind == "i"
     away = _away(values).astype(float) if whole else values / 2 - values[0] / 2
@@ -167,20 +166,20 @@ def _places(values: Floats | Integers) -> Floats:
     return places
 
 
-def _away(values: Floats | Integers) -> Words:
+def _away(values: Reals) -> Words:
     """Distances of whole numbers from the first, which is the least; exact, also beyond 2**63."""
     away: Words = values.astype(np.uint64) - values[:1].astype(np.uint64)
     return away
 
 
-def _bulk(values: Floats | Integers, counts: Integers) -> Pair:
+def _bulk(values: Reals, counts: Integers) -> Pair:
     """Positions of the values at the first and the last percent of the records."""
     below = np.cumsum(counts)
     first, last = np.searchsorted(below, [0.01 * below[-1], 0.99 * below[-1]])
     return int(first), int(last)
 
 
-def _points(values: Floats | Integers, counts: Integers, records: int) -> Flags:
+def _points(values: Reals, counts: Integers, records: int) -> Flags:
     """Which values stand out of their neighbours: at most POINTS of them, the heaviest."""
     places = _places(values)
     first, last = _bulk(values, counts)
@@ -211,7 +210,7 @@ def _points(values: Floats | Integers, counts: Integers, records: int) -> Flags:
     return heavy & (excess > 0)
 
 
-def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, int, bool, Flags]:
+def _step(values: Reals, counts: Integers) -> tuple[Number, Number, int, bool, Flags]:
     """The largest step that all but strays are multiples of.
 
     Returns:
@@ -246,7 +245,7 @@ def _step(values: Floats | Integers, counts: Integers) -> tuple[Number, Number, 
     return 0, 0, 0, False, np.ones(len(values), bool)
 
 
-def _scaled(values: Floats | Integers) -> Iterator[tuple[int, bool, Integers, Flags]]:
+def _scaled(values: Reals) -> Iterator[tuple[int, bool, Integers, Flags]]:
     """The values as whole numbers of 1, 0.1, 0.01, ...
 
     Yields:
@@ -300,7 +299,7 @@ def _is_multiple(value: Number, step: Number, offset: Number, single: bool) -> b
     return _alike(value, nearest, SINGLE_ROUNDING if single else ROUNDING)
 
 
-def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats | Integers:
+def _edges(values: Reals, counts: Integers, records: int) -> Reals:
     """Edges of bins, from the least value to the greatest; fewer bins if the values have few of all records."""
     bins = max(FEWEST, math.ceil(BINS * counts.sum() / records))
     # Whole numbers beyond 2**53 keep their digits, and squares of large numbers are finite.
@@ -308,13 +307,11 @@ def _edges(values: Floats | Integers, counts: Integers, records: int) -> Floats 
     away = away if np.abs(away).max() < LARGE else _places(values)
     kept = np.searchsorted(away, drafted_edges(away, counts, bins))
     kept[-1] = len(values) - 1
-    chosen: Floats | Integers = values[np.unique(kept)]
+    chosen: Reals = values[np.unique(kept)]
     return chosen
 
 
-def _beside(
-    edges: Floats | Integers, points: Floats | Integers, values: Floats | Integers
-) -> tuple[Number, ...]:
+def _beside(edges: Reals, points: Reals, values: Reals) -> tuple[Number, ...]:
     """The edges, of which those nearest to points are moved there, so that a point parts few bins in two."""
     first, last = edges[:1], edges[-1:]
     inside = edges[1:-1].copy()
@@ -328,20 +325,20 @@ def _beside(
     return tuple(np.append(edges[kept], last).tolist())
 
 
-def _complete(values: Floats | Integers, counts: Integers, step: Number) -> bool:
+def _complete(values: Reals, counts: Integers, step: Number) -> bool:
     """Whether the values are a list that lacks few, and that says more than their step."""
     again = np.count_nonzero(counts == 1) <= UNSEEN * counts.sum()
     return bool(again and _filled(values, counts, step) <= FILLED)
 
 
-def _filled(values: Floats | Integers, counts: Integers, step: Number) -> float:
+def _filled(values: Reals, counts: Integers, step: Number) -> float:
     """The part of the step's multiples that occur, where nearly all records are."""
     first, last = _bulk(values, counts)
     steps = (float(values[last]) - float(values[first])) / step if step else math.inf
     return (last - first + 1) / (steps + 1)
 
 
-def _codes(values: Floats | Integers, counts: Integers, step: Number) -> bool:
+def _codes(values: Reals, counts: Integers, step: Number) -> bool:
     """Whether whole numbers name something: they have one length, leave gaps, and come again."""
     low, high = abs(int(values[0])), abs(int(values[-1]))
     if values[0] < 0 or not 1 <= step < 10 or len(str(low)) < max(CODE_DIGITS, len(str(high)) - 1):
@@ -350,7 +347,7 @@ def _codes(values: Floats | Integers, counts: Integers, step: Number) -> bool:
     return bool(again and _filled(values, counts, step) <= FILLED)
 
 
-def _months(values: Floats | Integers, counts: Integers, day: int) -> tuple[Number, ...]:
+def _months(values: Reals, counts: Integers, day: int) -> tuple[Number, ...]:
     """All first, or last, days of months, quarters or years between the least and the greatest, if nearly all values are such days."""
     days = np.floor_divide(values, day).astype("datetime64[D]")
     months = days.astype("datetime64[M]")
@@ -368,7 +365,7 @@ def _months(values: Floats | Integers, counts: Integers, day: int) -> tuple[Numb
     return ()
 
 
-def written_dates(values: Floats | Integers, counts: Integers) -> str | None:
+def written_dates(values: Reals, counts: Integers) -> str | None:
     """How whole numbers such as 20190131, 201901 or 1730 are written dates or times.
 
     Args:

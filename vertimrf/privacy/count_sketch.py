@@ -64,6 +64,8 @@ MAX_AT_ONCE = 1 << 24
 MAX_WINDOW = 1 << 19
 # Number of points from which the backward divergence is computed.
 RENYI_POINTS = 2000
+# Ratios or deviations, their probabilities, and the most that these lack.
+Law = tuple[Floats, Floats, float]
 
 
 def excess(groups: int, variance: float) -> float:
@@ -75,9 +77,7 @@ def excess(groups: int, variance: float) -> float:
 
 
 @lru_cache(maxsize=4)
-def ratio_law(
-    groups: int, variance: float, buckets: int, rare: float = RARE
-) -> tuple[Floats, Floats, float]:
+def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) -> Law:
     """Law of the likelihood ratio of one repetition under Q.
 
     The ratio of each bucket is spread over its two neighbours on a grid so that its mean is kept.
@@ -154,9 +154,7 @@ def bucket_ratio(
     ), mass
 
 
-def mean_law(
-    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float
-) -> tuple[Floats, Floats, float]:
+def mean_law(deviation: Floats, mass: Floats, buckets: int, step: float, rare: float) -> Law:
     """Law of the mean over buckets of independent ratios; see :func:`ratio_law`.
 
     The law is convolved as it is, and weighted by exp(order x) for a few orders. Rounding errors
@@ -435,9 +433,7 @@ def _log_gamma_tail(shape: float, least: float, end: float) -> Floats:
     return out
 
 
-def backward_renyi_of(
-    law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats
-) -> Floats:
+def backward_renyi_of(law: Law, groups: int, variance: float, orders: Floats) -> Floats:
     """Rényi divergences of Q from P, from a law as returned by :func:`ratio_law`.
 
     A run of ratios counts as its lowest. The lost probability counts as the lowest possible ratio,

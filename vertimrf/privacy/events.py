@@ -19,7 +19,7 @@ from scipy import special
 from ..arrays import Floats, Ints
 from ..errors import PrivacyError
 from ..files.convert import Number
-from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, ratio_law
+from .count_sketch import RARE, REACH, Law, backward_renyi, excess, forward_renyi, ratio_law
 from .losses import (
     LACKING,
     MIN_RARE,
@@ -327,7 +327,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
 
-    def law(self, rare: float = RARE) -> tuple[Floats, Floats, float]:
+    def law(self, rare: float = RARE) -> Law:
         """Likelihood ratios of one repetition, their probabilities, and the probability left out.
 
         Probabilities are those without the record. About ``rare`` of them may be left out.

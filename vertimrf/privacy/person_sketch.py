@@ -58,6 +58,7 @@ from .count_sketch import (
     DRAW_DISTANCE,
     RARE,
     STEPS_PER_SPREAD,
+    Law,
     backward_renyi_of,
     bucket_ratio,
     excess,
@@ -135,7 +136,7 @@ def person_law(
     records: int,
     rare: float = RARE,
     parties: int = 1,
-) -> tuple[Floats, Floats, float]:
+) -> Law:
     """Law of the likelihood ratio of one repetition under Q for ``records`` records, as
     :func:`~.count_sketch.ratio_law`.
 
@@ -197,7 +198,7 @@ def person_law(
 
 
 def person_renyi(
-    law: tuple[Floats, Floats, float],
+    law: Law,
     groups: int,
     variance: float,
     buckets: int,
@@ -243,7 +244,7 @@ def _widest(e: int, records: int) -> int:
     return (e + 1) ** 2 + records - e - 1
 
 
-def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floats, Floats, float]:
+def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> Law:
     """Law of a product of independent ratios of one law, and the probability given up.
 
     The empty product is 1.
@@ -259,9 +260,7 @@ def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floa
     return deviation, mass, given_up
 
 
-def _product(
-    one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float
-) -> tuple[Floats, Floats, float]:
+def _product(one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float) -> Law:
     """Law of the product of two independent ratios on a grid, and the probability given up.
 
     The grid keeps the mean.
@@ -287,7 +286,7 @@ def _product(
     return _cut(grid[kept], np.asarray(out[kept], np.float64), rare)
 
 
-def _cut(deviation: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats, float]:
+def _cut(deviation: Floats, mass: Floats, rare: float) -> Law:
     """A law without its largest ratios, and the probability given up with and without the person.
 
     Deviations must increase.

@@ -20,6 +20,8 @@ from ..plan.schema import Schema
 
 # Pairs with a dropped dependence that are named.
 MAX_NAMED = 5
+# Marginals, each with the number of its party.
+PartyMarginals = tuple[tuple[int, LocalMarginal], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +35,8 @@ class ReleasedFigures:
         noise: their noise, to redraw the model.
     """
 
-    released: tuple[tuple[int, LocalMarginal], ...]
-    fine: tuple[tuple[int, LocalMarginal], ...]
+    released: PartyMarginals
+    fine: PartyMarginals
     evidence: Evidence
     noise: Noise
 
@@ -90,7 +92,7 @@ def dropped_pairs(schema: Schema, evidence: Evidence) -> tuple[str, ...]:
     return tuple(out)
 
 
-def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
+def released_by(messages: Sequence[Message]) -> PartyMarginals:
     """The first one-way marginals of some messages, each with its party's position."""
     return tuple(
         (message.party, m)
@@ -99,7 +101,7 @@ def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal],
     )
 
 
-def fine_of(plan: Plan, messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
+def fine_of(plan: Plan, messages: Sequence[Message]) -> PartyMarginals:
     """The fine marginals of some messages, each with its party's position."""
     return tuple(
         (message.party, LocalMarginal((a,), counts, plan.local[message.party].fine_sigma))

@@ -24,7 +24,7 @@ from ..files.results import opened, save
 from ..privacy.standing import Standing
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import from_objects
+from .objects import Cells, from_objects
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
@@ -205,7 +205,7 @@ def collected(source: Any) -> Any:
 
 
 # Reads a column: the column, and by row the objects that are no values.
-Column = Callable[[], tuple[pa.Array, dict[int, str]]]
+Column = Callable[[], Cells]
 
 
 def object_columns(source: Any) -> list[tuple[str, Column]]:
@@ -236,13 +236,13 @@ def _named(frame: Any) -> Iterator[bool]:
     return (name is not None for name in frame.index.names)
 
 
-def _polars_column(series: Any) -> tuple[pa.Array, dict[int, str]]:
+def _polars_column(series: Any) -> Cells:
     if str(series.dtype) == "Object":
         return from_objects(series.to_list())
     return series.to_arrow(), {}
 
 
-def _listed_column(cells: Any) -> tuple[pa.Array, dict[int, str]]:
+def _listed_column(cells: Any) -> Cells:
     """Cells in an array or a list."""
     if isinstance(cells, pa.ChunkedArray):
         return cells.combine_chunks(), {}
@@ -252,7 +252,7 @@ def _listed_column(cells: Any) -> tuple[pa.Array, dict[int, str]]:
     return (cells, {}) if isinstance(cells, pa.Array) else from_objects(cells)
 
 
-def _pandas_column(column: Any) -> tuple[pa.Array, dict[int, str]]:
+def _pandas_column(column: Any) -> Cells:
     """A column of a frame; one of objects, or of categories that are objects, cell by cell."""
     column = _without_intervals(column)
     if getattr(column.dtype, "categories", column).dtype != object:

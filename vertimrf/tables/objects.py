@@ -44,10 +44,12 @@ ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({time}, pa.time64("us")),
     ({datetime}, None),
 )
+# A column, and by row the types of objects that are left out.
+Cells = tuple[pa.Array, dict[int, str]]
 EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 
-def from_objects(values: Iterable[Any], mixed: bool = False) -> tuple[pa.Array, dict[int, str]]:
+def from_objects(values: Iterable[Any], mixed: bool = False) -> Cells:
     """Store objects: text, bytes, numbers, dates, times and UUIDs, each by its type.
 
     Other objects, such as lists, are left out: their text may differ from run to run.

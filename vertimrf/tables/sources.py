@@ -49,6 +49,7 @@ READ_BYTES = 1 << 20
 # Bytes at the start of a file that tell its kind.
 START = 1 << 12
 
+Sniff = Callable[[bytes], bool]
 Batches = Callable[[Sequence[str], Unreadable], RecordBatches]
 
 
@@ -279,17 +280,17 @@ class Format:
     """
 
     name: str
-    sniff: Callable[[bytes], bool]
+    sniff: Sniff
     open: Callable[[Path, ReadOptions], Pieces]
     suffixes: tuple[str, ...] = ()
     packed: bool = False
 
 
-def _starts(*magic: bytes) -> Callable[[bytes], bool]:
+def _starts(*magic: bytes) -> Sniff:
     return lambda head: head.startswith(magic)
 
 
-def _refused(name: str, remedy: str, sniff: Callable[[bytes], bool]) -> Format:
+def _refused(name: str, remedy: str, sniff: Sniff) -> Format:
     """A kind of file that is not read."""
 
     def refuse(path: Path, read: ReadOptions) -> Pieces:
@@ -298,7 +299,7 @@ def _refused(name: str, remedy: str, sniff: Callable[[bytes], bool]) -> Format:
     return Format(name, sniff, refuse)
 
 
-def _statistics(name: str, function: str, sniff: Callable[[bytes], bool], *suffixes: str) -> Format:
+def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Format:
     """A kind of file that pyreadstat reads."""
     return Format(name, sniff, functools.partial(apart, function, name), suffixes)
 

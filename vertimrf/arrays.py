@@ -1,4 +1,4 @@
-"""Texts for types that many modules use, of arrays by the type of their numbers, and the memory that there is for them.
+"""Names for types that many modules use, arrays by the type of their numbers first; and the memory that there is.
 
 Shapes and units are in docstrings.
 """

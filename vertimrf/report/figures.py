@@ -42,7 +42,7 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def labels(names: Sequence[str], most: int) -> list[str]:
-    """Texts of at most ``most`` letters. Different names stay different.
+    """Names of at most ``most`` letters. Different names stay different.
 
     A long name keeps its beginning; where others have the same, also its end, or its position.
     """

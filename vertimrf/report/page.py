@@ -200,7 +200,7 @@ def page(
     """
     import jinja2
 
-    # Texts and values come from users: all are escaped.
+    # Names and values come from users: all are escaped.
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -181,7 +181,7 @@ class ServerRun(Run):
 
     @property
     def parties(self) -> Texts:
-        """Texts of the parties."""
+        """Names of the parties."""
         return self.schema.party_names
 
     @property

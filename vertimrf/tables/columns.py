@@ -81,7 +81,7 @@ class Columns:
 
     @property
     def wanted(self) -> list[str]:
-        """Texts of all columns to read, without repetitions."""
+        """Names of all columns to read, without repetitions."""
         named = (self.id, self.person, *(attribute.name for attribute in self.own))
         return list(dict.fromkeys(name for name in named if name is not None))
 

@@ -1015,8 +1015,8 @@ NAMED = (
     Mutation(
         "marginals are priced for one record of a person",
         "plan/local_plan.py",
-        "GaussianEvent(local.one_way_sigma, person, attributes)",
-        "GaussianEvent(local.one_way_sigma, 1, attributes)",
+        '"{} one-way marginals", local.one_way_sigma, person',
+        '"{} one-way marginals", local.one_way_sigma, 1',
         "party/test_persons.py",
     ),
     Mutation(
@@ -1771,15 +1771,15 @@ NAMED = (
     Mutation(
         "fine marginals are not priced",
         "plan/local_plan.py",
-        "if local.fine_sigma: entries.append(",
-        "if False: entries.append(",
+        "fine *= bool(local.fine_sigma)",
+        "fine = 0",
         "test_fine_marginals.py",
     ),
     Mutation(
         "fine marginals are priced for one record of a person",
         "plan/local_plan.py",
-        "GaussianEvent(local.fine_sigma, person, fine),",
-        "GaussianEvent(local.fine_sigma, 1, fine),",
+        '"{} fine marginals", local.fine_sigma, person',
+        '"{} fine marginals", local.fine_sigma, 1',
         "test_fine_marginals.py",
     ),
     Mutation(
@@ -1800,8 +1800,8 @@ NAMED = (
     Mutation(
         "a one-way marginal is counted once for all attributes",
         "plan/local_plan.py",
-        "GaussianEvent(local.one_way_sigma, person, attributes),",
-        "GaussianEvent(local.one_way_sigma, person),",
+        "Kind.ONE_WAY_MARGINALS, attributes,",
+        "Kind.ONE_WAY_MARGINALS, 1,",
         "privacy/test_prices.py test_leaks.py",
     ),
     Mutation(

@@ -1,9 +1,11 @@
 """Slow, obvious counterparts of what the kernels do, and the tests of fit that several test files share."""
 
+import hashlib
 import itertools
 import math
 
 import numpy as np
+from hypothesis import strategies as st
 from scipy import stats
 
 from vertimrf.privacy import accountant
@@ -155,3 +157,33 @@ def siphash(key, message, wide=False):
     v[1] ^= 0xDD
     rounds(4)
     return low | (v[0] ^ v[1] ^ v[2] ^ v[3]) << 64
+
+
+def drawn_combinations(draw, sizes, least, most):
+    """From ``least`` to ``most`` combinations of codes, each of ``least`` to three attributes."""
+    places = st.sets(st.integers(0, len(sizes) - 1), min_size=least, max_size=3)
+    codes = [st.sets(st.integers(0, size - 1), min_size=1) for size in sizes]
+    return [
+        tuple((a, tuple(sorted(draw(codes[a])))) for a in sorted(draw(places)))
+        for _ in range(draw(st.integers(least, most)))
+    ]
+
+
+def possible(sizes, combinations):
+    """Every record, and whether it is possible, by looking at each [shape=sizes]."""
+    out = np.ones(sizes, bool)
+    for record in itertools.product(*map(range, sizes)):
+        out[record] = not any(
+            all(record[a] in codes for a, codes in combination) for combination in combinations
+        )
+    return out
+
+
+def fingerprints(tables, count, group):
+    """One SHA-256 for so many of ``count`` lists of tables: shapes and numbers, in order."""
+    for first in range(0, count, group):
+        digest = hashlib.sha256()
+        for number in range(first, first + group):
+            for table in tables(number):
+                digest.update(repr(table.shape).encode() + np.ascontiguousarray(table).tobytes())
+        yield digest.hexdigest()

@@ -1,14 +1,11 @@
 """A party's run with its records on its own cluster: the message and the record of one machine, byte for byte, also if a role is killed; and one sentence for a cluster that fails."""
 
-import subprocess
-import sys
-
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from commands import good, refused
-from runs.conversation import RECORDS, Conversation, files_of
+from runs.conversation import RECORDS, Conversation, files_of, process
 
 from vertimrf.cluster.records import ClusterRecords
 from vertimrf.errors import PlanError, TableError
@@ -66,22 +63,8 @@ def begun(tmp_path_factory):
 
 def run_of(begun, folder, address=None, table="people"):
     """The hospital's run in a copy, its table here and read by this cluster."""
-    run = Conversation.copied(begun / "start", folder).parties["hospital"]
-    lines = (run.folder / SETTINGS).read_text().splitlines()
-    lines = [line for line in lines if not line.startswith("table ")]
-    lines += [f"table = '{begun / table}'", *[f"dask = '{address}'"] * (address is not None)]
-    (run.folder / SETTINGS).write_text("\n".join(lines) + "\n")
-    run = PartyRun(run.folder)
-    run.accept(run.plan.fingerprint)
-    return run
-
-
-def turn(run, kill):
-    """What a process prints that plays the role; it is killed before this step."""
-    words = [sys.executable, "-c", TURN, str(run.folder), str(kill)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == (-9 if kill else 0), done.stderr
-    return done.stdout
+    lines = [f"table = '{begun / table}'", *[f"dask = '{address}'"] * (address is not None)]
+    return Conversation.copied(begun / "start", folder).accepted("hospital", *lines)
 
 
 def test_a_killed_run_on_a_cluster_gives_the_message_and_the_record_of_one_machine(
@@ -91,8 +74,8 @@ def test_a_killed_run_on_a_cluster_gives_the_message_and_the_record_of_one_machi
         monkeypatch.setenv("VERTIMRF_STATE", str(tmp_path / f"{folder}.state"))
         run = run_of(begun, tmp_path / folder, address)
         for kill in kills:
-            turn(run, kill)
-        turn(run, 0)
+            process(TURN, run, kill)
+        process(TURN, run, 0)
         assert run.state().left_out
         own = files_of(run.folder)
         return own["left-out"], run.outgoing(), files_of(tmp_path / f"{folder}.state")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracles import joint_of, marginal_of
+from oracles import drawn_combinations, joint_of, marginal_of, possible
 
 from vertimrf.errors import ModelError
 from vertimrf.model.fit import FitOptions, fit
@@ -24,35 +24,7 @@ Combination = tuple[tuple[int, tuple[int, ...]], ...]
 def cases(draw):
     """Sizes of a few attributes, combinations of up to three of them, and a seed."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=5)))
-    out = []
-    for _ in range(draw(st.integers(1, 6))):
-        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)))
-        out.append(
-            tuple(
-                (
-                    a,
-                    tuple(
-                        sorted(
-                            draw(
-                                st.sets(st.integers(0, sizes[a] - 1), min_size=1, max_size=sizes[a])
-                            )
-                        )
-                    ),
-                )
-                for a in places
-            )
-        )
-    return sizes, out, draw(st.integers(0, 1 << 30))
-
-
-def possible(sizes, combinations):
-    """Every record, and whether it is possible, by looking at each."""
-    out = np.ones(sizes, bool)
-    for record in itertools.product(*map(range, sizes)):
-        out[record] = not any(
-            all(record[a] in codes for a, codes in combination) for combination in combinations
-        )
-    return out
+    return sizes, drawn_combinations(draw, sizes, 1, 6), draw(st.integers(0, 1 << 30))
 
 
 def measurements(rng, sizes, joint, noise):

@@ -1,6 +1,5 @@
 """Impossible combinations in a schema: which codes they rule out, what is said of bad ones, and what they leave possible."""
 
-import itertools
 import json
 import tomllib
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import drawn_combinations, possible
 from planning import plan_with
 
 from tests.builders import schema_of
@@ -351,39 +351,20 @@ def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be():
 @st.composite
 def puzzles(draw):
     sizes = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)))
-    out = []
-    for _ in range(draw(st.integers(0, 8))):
-        places = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), max_size=3)))
-        out.append(
-            tuple(
-                (a, tuple(sorted(draw(st.sets(st.integers(0, sizes[a] - 1), min_size=1)))))
-                for a in places
-            )
-        )
-    return sizes, out
-
-
-def possible(sizes, combinations):
-    return [
-        record
-        for record in itertools.product(*map(range, sizes))
-        if not any(
-            all(record[a] in codes for a, codes in combination) for combination in combinations
-        )
-    ]
+    return sizes, drawn_combinations(draw, sizes, 0, 8)
 
 
 @given(puzzles(), st.data())
 def test_what_is_left_possible_equals_brute_force(case, data):
     sizes, combinations = case
-    left = possible(sizes, combinations)
+    left = np.argwhere(possible(sizes, combinations)).tolist()
     named = contradiction(combinations, sizes)
     assert bool(named) == (not left)
     if named:
         # Those named are enough, and none of them is too many.
-        assert not possible(sizes, [combinations[i] for i in named])
+        assert not possible(sizes, [combinations[i] for i in named]).any()
         for one in named:
-            assert possible(sizes, [combinations[i] for i in named if i != one])
+            assert possible(sizes, [combinations[i] for i in named if i != one]).any()
     else:
         places = {a for combination in combinations for a, _ in combination}
         expected = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pyarrow.csv
 from builders import schema_of
 
 from vertimrf.plan.options import PlanOptions
+from vertimrf.runs.folder import SETTINGS
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 
@@ -40,6 +43,14 @@ def said(run):
     """All that a role refused, and all that is in its way, in one text."""
     state = run.state()
     return "\n".join([*state.refused, *(trouble.what for trouble in state.troubles)])
+
+
+def process(program, run, kill):
+    """What a program prints that plays a role, and that SIGKILL ends before this step; at 0, never."""
+    words = [sys.executable, "-c", program, str(run.folder), str(kill)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == (-9 if kill else 0), done.stderr
+    return done.stdout + done.stderr
 
 
 @dataclass
@@ -81,6 +92,15 @@ class Conversation:
         return cls(
             folder, server, {name: PartyRun(folder / f"{name}.run") for name in server.parties}
         )
+
+    def accepted(self, name, *lines):
+        """A party's run that reads its table as these lines of its settings say, accepted."""
+        settings = self.parties[name].folder / SETTINGS
+        kept = [x for x in settings.read_text().splitlines() if not x.startswith("table ")]
+        settings.write_text("\n".join([*kept, *lines, ""]))
+        run = self.parties[name] = PartyRun(settings.parent)
+        run.accept(run.plan.fingerprint)
+        return run
 
     def again(self):
         """The same folders, as new processes find them."""

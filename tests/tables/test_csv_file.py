@@ -255,21 +255,23 @@ def test_surrogates_that_a_codec_lets_pass_stay_in_their_cell(tmp_path):
 PREAMBLE = "# a comment, with a comma\nfrom: the ward\nid;x\n1;2\n2;1\n"
 
 
-def test_lines_before_the_header_are_skipped_in_any_blocks(tmp_path, monkeypatch):
-    path = written(tmp_path / "t.csv", PREAMBLE.encode())
+@pytest.mark.parametrize(
+    "text, names, more",
+    [
+        (PREAMBLE, ("id", "x"), {"skip_rows": 2}),
+        ("note\n1;2\n2;1\n", ("column1", "column2"), {"skip_rows": 1, "no_header": True}),
+    ],
+)
+def test_lines_before_a_header_and_a_header_may_lack_in_any_blocks(
+    tmp_path, monkeypatch, text, names, more
+):
+    path = written(tmp_path / "t.csv", text.encode())
     for block in (1 << 22, 1, 7):
         in_blocks(monkeypatch, block)
-        rows, said = rows_of(path, ReadOptions(skip_rows=2))
-        assert rows == [{"id": "1", "x": "2"}, {"id": "2", "x": "1"}]
-        assert not said
-
-
-def test_a_file_without_a_header_has_numbered_columns_and_all_of_its_rows(tmp_path, monkeypatch):
-    path = written(tmp_path / "t.csv", b"note\n1;2\n2;1\n")
-    for block in (1 << 22, 1, 7):
-        in_blocks(monkeypatch, block)
-        rows, said = rows_of(path, ReadOptions(skip_rows=1, no_header=True))
-        assert rows == [{"column1": "1", "column2": "2"}, {"column1": "2", "column2": "1"}]
+        rows, said = rows_of(path, ReadOptions(**more))
+        assert [tuple(row.items()) for row in rows] == [
+            tuple(zip(names, cells, strict=True)) for cells in ("12", "21")
+        ]
         assert not said
 
 

@@ -5,7 +5,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,12 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from commands import good, refused
-from runs.conversation import RECORDS, SCHEMA, Conversation
+from runs.conversation import RECORDS, SCHEMA, Conversation, process
 
 from vertimrf import PlanOptions, ReadOptions, Schema
 from vertimrf.errors import TableError
-from vertimrf.runs.folder import SETTINGS
-from vertimrf.runs.party_run import PartyRun
 from vertimrf.tables.sources import located, open_pieces, read_arrow, written
 
 duckdb = pytest.importorskip("duckdb")
@@ -161,23 +158,16 @@ def test_a_run_from_a_query_that_is_killed_gives_the_message_of_the_file(
 ):
     def message(folder, table, query, *kills):
         """The digest of the hospital's message from a table, after a kill before each of these steps."""
-        run = Conversation.copied(begun / "start", tmp_path / folder).parties["hospital"]
-        settings = (run.folder / SETTINGS).read_text().splitlines()
-        settings = [line for line in settings if not line.startswith("table ")]
-        settings += [f"table = '{located(table)}'", *[f"query = '{query}'"] * bool(query)]
-        (run.folder / SETTINGS).write_text("\n".join(settings) + "\n")
         # Releases are recorded anew, so that each table makes its own message.
         monkeypatch.setenv("VERTIMRF_STATE", str(tmp_path / f"{folder}.state"))
-        run = PartyRun(run.folder)
-        run.accept(run.plan.fingerprint)
+        lines = [f"table = '{located(table)}'", *[f"query = '{query}'"] * bool(query)]
+        run = Conversation.copied(begun / "start", tmp_path / folder).accepted("hospital", *lines)
         for kill in (*kills, 0):
-            words = [sys.executable, "-c", TURN, str(run.folder), str(kill)]
-            done = subprocess.run(words, capture_output=True, text=True)
-            assert done.returncode == (-9 if kill else 0), done.stderr
+            told = process(TURN, run, kill)
         for path in run.folder.rglob("*"):
             assert not path.is_file() or SECRET.encode() not in path.read_bytes()
-        assert SECRET not in done.stdout + done.stderr + run.state().text()
-        return done.stdout
+        assert SECRET not in told + run.state().text()
+        return told
 
     of_file = message("file", begun / "people.parquet", None)
     assert message("query", address, EVERY, 1, 2, 5) == of_file

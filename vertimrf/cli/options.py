@@ -23,25 +23,18 @@ from ..tables.read_options import ReadOptions
 SETTINGS: dict[str, dict[str, Any]] = {
     "delimiter": {"show_default": "the header's"},
     "encoding": {"show_default": "utf-8"},
-    "claim_as_published": {"is_flag": True},
     "collusion_epsilon": {"type": float},
-    "csv_safe": {"is_flag": True},
     "delta": {"type": float},
-    "even_if_useless": {"is_flag": True},
     "expected_records": {"type": int},
     "id_format": {"default": ""},
-    "label": {"type": str, "metavar": "LABEL"},
+    "label": {"metavar": "LABEL"},
     "message_bytes": {"type": float},
-    "no_header": {"is_flag": True},
     "num_threads": {"type": click.IntRange(min=1)},
-    "party": {"type": str},
     "population": {"type": click.Choice(POPULATIONS)},
     "records_per_person": {"type": click.IntRange(min=1)},
-    "query": {"type": str},
     "rows": {"type": click.IntRange(min=1)},
     "seed": {"type": click.IntRange(min=0)},
     "skip_rows": {"type": click.IntRange(min=0)},
-    "ways": {"type": str},
     "workload": {"multiple": True, "default": ()},
 }
 
@@ -146,7 +139,8 @@ def _options(
 
         out: Any = wrapped
         for attribute in reversed(attributes):
-            settings = {"default": attribute.default} | SETTINGS.get(attribute.name, {})
+            settings = {"default": attribute.default, "is_flag": attribute.default is False}
+            settings |= SETTINGS.get(attribute.name, {})
             declared = (flag(attribute.name), attribute.name)
             out = click.option(*declared, help=attribute.metadata["help"], **settings)(out)
         return out

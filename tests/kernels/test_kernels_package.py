@@ -115,11 +115,54 @@ def test_kernels_that_round_freely_are_inlined_in_their_callers():
                 decorators = " ".join(map(ast.unparse, function.decorator_list))
                 if "fastmath" in decorators:
                     free[function.name] = "forceinline" in decorators
-                if decorators.startswith("kernel"):
+                if decorators.startswith(("kernel", "callee")):
                     calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
                     called |= {f.id for f in calls if isinstance(f, ast.Name)}
     assert len(free) > 10
     assert {name for name in called if not free.get(name, True)} == set()
+
+
+def test_callees_are_called_by_kernels_alone():
+    """From Python a call would crash."""
+
+    def wrapped(function, *names):
+        decorators = getattr(function, "decorator_list", ())
+        return any(ast.unparse(d).partition("(")[0] in names for d in decorators)
+
+    root = Path(vertimrf.__file__).parents[1]
+    sources = {
+        path: ast.parse(path.read_text())
+        for folder in ("vertimrf", "tests", "benchmarks", "examples")
+        for path in (root / folder).rglob("*.py")
+    }
+    callees = {
+        (path.stem, function.name)
+        for path, tree in sources.items()
+        if path.parent.name == "kernels"
+        for function in tree.body
+        if wrapped(function, "callee")
+    }
+    assert len(callees) > 40
+    found = set()
+    for path, tree in sources.items():
+        modules = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                *_, folder, module = f".{node.module}".split(".")
+                names = {name.name: name.asname or name.name for name in node.names}
+                if module == "kernels":
+                    modules |= {known: name for name, known in names.items()}
+                elif folder == "kernels":
+                    found |= {(module, name) for name in names} & callees
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                found |= {(modules.get(node.value.id), node.attr)} & callees
+        if path.parent.name == "kernels":
+            for statement in tree.body:
+                if not wrapped(statement, "kernel", "callee"):
+                    names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                    found |= {(path.stem, name) for name in names} & callees
+    assert not found
 
 
 def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import VECTOR, kernel
+from .jit import VECTOR, callee, kernel
 
 
 @kernel
@@ -75,7 +75,7 @@ def sum_onto(table, shape, strides, out):  # type: ignore[no-untyped-def]
         place = _advance(index, shape, strides, place)
 
 
-@kernel
+@callee
 def _advance(index, shape, strides, place):  # type: ignore[no-untyped-def]
     """Step to the next walk over the last two axes, and return its place in the strided table."""
     for axis in range(shape.size - 3, -1, -1):

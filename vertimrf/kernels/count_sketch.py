@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Words
-from .jit import VECTOR, for_each, in_slices, kernel
+from .jit import VECTOR, callee, for_each, in_slices, kernel
 from .prf import fill_words, tail
 
 # Records per tile; their words and places stay in the second-level cache.
@@ -265,7 +265,7 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
 # The sums below are integers that float32 holds exactly in any order.
 
 
-@kernel(forceinline=True, fastmath=VECTOR)
+@callee(forceinline=True, fastmath=VECTOR)
 def plus(sums, x, four):  # type: ignore[no-untyped-def]
     """Four sums, each with the product of ``x`` and one of four numbers added."""
     return (

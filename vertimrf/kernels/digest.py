@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Bytes, Integral, Words
-from .jit import in_slices, kernel
+from .jit import callee, in_slices, kernel
 from .prf import INIT0, INIT1, INIT2, INIT3, absorb, finished
 
 U64 = np.uint64
@@ -40,7 +40,7 @@ V1, V2, V3, WORD = (np.uint64(BLOCK * i) for i in range(1, 5))
 SCRATCH = 5 * BLOCK
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def read64(data, at):  # type: ignore[no-untyped-def]
     """Little-endian 64-bit word at a byte offset [uint64].
 
@@ -58,14 +58,14 @@ def read64(data, at):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def eight_bytes(data, at):  # type: ignore[no-untyped-def]
     """Up to eight bytes from ``at`` on as a little-endian word; ``data`` has at least eight."""
     begin = min(at, U64(data.size - 8))
     return read64(data, begin) >> min((at - begin) << U64(3), U64(63))
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def message_word(word, done, length):  # type: ignore[no-untyped-def]
     """SipHash's message word after ``done`` bytes.
 
@@ -76,7 +76,7 @@ def message_word(word, done, length):  # type: ignore[no-untyped-def]
     return word if remaining >= U64(8) else (word & kept) | (length << U64(56))
 
 
-@kernel
+@callee
 def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
     """Digests of ``data[begins[i]:begins[i] + lengths[i]]`` for the ids of ``out``, at most BLOCK.
 
@@ -143,7 +143,7 @@ def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-
     return bad
 
 
-@kernel
+@callee
 def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-def]
     """Write decimal text right-aligned in ``text`` [uint8] up to ``end``; returns its begin."""
     at = end

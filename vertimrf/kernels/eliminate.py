@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 # Costs of a vertex. All but the first differ from it in the main criterion among vertices that need
 # fill edges.
@@ -21,7 +21,7 @@ HEURISTICS = 5
 ROUNDING = 1e-9
 
 
-@kernel
+@callee
 def _prices(adjacent, logs, v, heuristic, price):  # type: ignore[no-untyped-def]
     """Cost of eliminating a vertex: whether it needs fill edges, and two heuristic figures."""
     n = adjacent.shape[0]

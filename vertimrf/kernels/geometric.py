@@ -30,7 +30,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from ..arrays import Bytes, Codes, Floats, Integers, Words
-from .jit import for_each, in_slices, kernel
+from .jit import callee, for_each, in_slices, kernel
 from .prf import fill_words, tail
 
 # Records per tile; the work arrays of a tile stay in the first-level cache.
@@ -199,7 +199,7 @@ def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
     return (level << LEVEL_SHIFT) | max(min(key, keys - 1), 0)
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def quiet_below(bound, keys):  # type: ignore[no-untyped-def]
     """A bound on first words whose streams have no point under ``bound``, safe under rounding."""
     return np.uint64(np.exp(-bound * keys) * (1.0 - 1e-9) * 18446744073709551616.0)
@@ -261,7 +261,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
             fill_words(k0, k1, digest, count, tail(block, counter), word)
 
 
-@kernel
+@callee
 def smallest(row):  # type: ignore[no-untyped-def]
     """Smallest level of a row."""
     low = row[0]

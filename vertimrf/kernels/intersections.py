@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Bytes, Floats, Int32s
-from .jit import in_slices, kernel
+from .jit import callee, in_slices, kernel
 
 # Within this many standard errors of the start, one scoring step gives the estimate.
 NEAR = 3.0
@@ -61,7 +61,7 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
             out[cell, s] = parts[0, s] + parts[1, s] + parts[2, s] + parts[3, s]
 
 
-@kernel
+@callee
 def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
     """Score of the histogram and Fisher information of one key, for set sizes a, b and intersection
     c.

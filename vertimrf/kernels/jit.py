@@ -7,6 +7,7 @@ A first run waits for compilation, so kernels are cheap to compile:
 
 * Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops
   compile three to eight times as slowly, and its threads spin while they wait.
+* A function that only kernels call is a :func:`callee`.
 * Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which
   would compile them again at every call.
 * Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and
@@ -52,10 +53,19 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda f: kernel(f, **options)
     if numba.config.DISABLE_JIT:  # Python's arithmetic warns where compiled code wraps around.
         return np.errstate(all="ignore")(function)
-    dispatcher = numba.njit(**{"nogil": True, "error_model": "numpy", **options})(function)
+    # C calls no kernel.
+    policy = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(**policy, **options)(function)
     if not is_off() and is_there():
         dispatcher._cache = KernelCache(function)
     return dispatcher
+
+
+def callee(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that kernels call, as :func:`kernel`. A call from Python would crash: the
+    code that converts Python's arguments, a sixth of what kernels take to compile, is left out.
+    """
+    return kernel(function, no_cpython_wrapper=True, **options)
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .jit import kernel
+from .jit import callee, kernel
 
 
 @kernel
@@ -54,7 +54,7 @@ def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
 
 
-@kernel
+@callee
 def _add_terms(table, theta, terms, maps, first, last):  # type: ignore[no-untyped-def]
     for t in range(first, last):
         part = theta[terms[t, 0] :]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 U64 = np.uint64
 LENGTH = np.uint64(15 << 56)
@@ -21,13 +21,13 @@ INIT2 = np.uint64(0x6C7967656E657261)
 INIT3 = np.uint64(0x7465646279746573)
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def rotate(x, k):  # type: ignore[no-untyped-def]
     """Rotate a 64-bit word left by ``k`` [uint64: Numba would compile a bare number separately]."""
     return (x << k) | (x >> (U64(64) - k))
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     """One SipRound."""
     v0 = v0 + v1
@@ -43,7 +43,7 @@ def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
     """The state after one more message word."""
     v3 = v3 ^ word
@@ -52,7 +52,7 @@ def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
     return v0 ^ word, v1, v2, v3
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def finished(v0, v1, v2, v3, mark):  # type: ignore[no-untyped-def]
     """The state at the end; its words combined by ``^`` are the output. A mark tells outputs apart."""
     v2 = v2 ^ mark

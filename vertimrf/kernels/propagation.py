@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from .jit import VECTOR, kernel
+from .jit import VECTOR, callee, kernel
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of
 # rows; vertimrf.model.propagation fills them in. Names ending in 0 and 1 are a first index and one past
@@ -81,27 +81,27 @@ WHOLE = PREPARE | BLOCKS | FINISH
 NONE, ONE = np.int64(0), np.int64(1)
 
 
-@kernel
+@callee
 def _fill(memory, begin, cells, value):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         memory[i] = value
 
 
-@kernel
+@callee
 def _multiply(memory, first, second, out, cells):  # type: ignore[no-untyped-def]
     a, b, o = np.uint64(first), np.uint64(second), np.uint64(out)
     for j in range(np.uint64(cells)):
         memory[o + j] = memory[a + j] * memory[b + j]
 
 
-@kernel
+@callee
 def _add(memory, source, out, cells, factor):  # type: ignore[no-untyped-def]
     a, o = np.uint64(source), np.uint64(out)
     for j in range(np.uint64(cells)):
         memory[o + j] += memory[a + j] * factor
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
@@ -109,7 +109,7 @@ def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@callee
 def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
     """Divide non-negative cells by their maximum, which is returned.
 
@@ -126,7 +126,7 @@ def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
     return top
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-untyped-def]
     """Row sums of ``above`` times every factor row."""
     a = np.uint64(above)
@@ -138,7 +138,7 @@ def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-
         memory[totals + x] = total
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, totals):  # type: ignore[no-untyped-def]
     """As :func:`_dots`; also add each product times its row's scale to ``out``."""
     a = np.uint64(above)
@@ -153,7 +153,7 @@ def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, to
         memory[totals + x] = total
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _dots_add_both(  # type: ignore[no-untyped-def]
     memory, above, factor, step, out, out_step, other, other_step, rows, cells, scale, totals
 ):
@@ -176,7 +176,7 @@ def _dots_add_both(  # type: ignore[no-untyped-def]
         memory[totals + x] = total
 
 
-@kernel
+@callee
 def _times_table(terms, maps, memory, t, offset, out, cells):  # type: ignore[no-untyped-def]
     """Multiply a vector by a term's table, read at the columns' cells."""
     table = np.uint64(terms[t, T_TABLE] + offset)
@@ -199,7 +199,7 @@ def _times_table(terms, maps, memory, t, offset, out, cells):  # type: ignore[no
                 memory[target + j] *= factor
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _onto_table(terms, maps, memory, t, offset, source, cells, unit):  # type: ignore[no-untyped-def]
     """Sum a vector times ``unit`` onto a term's table, written at the columns' cells."""
     table = np.uint64(terms[t, T_TABLE] + offset)
@@ -223,7 +223,7 @@ def _onto_table(terms, maps, memory, t, offset, source, cells, unit):  # type: i
             memory[target] += total * unit
 
 
-@kernel
+@callee
 def _prepare(info, levels, groups, terms, maps, children, memory):  # type: ignore[no-untyped-def]
     """Start vector, row scalars and group matrices of one pass; the messages that it writes, at 0."""
     inner = info[P_INNER]
@@ -269,18 +269,18 @@ def _prepare(info, levels, groups, terms, maps, children, memory):  # type: igno
                 )
 
 
-@kernel
+@callee
 def _factor_row(groups, maps, g, run):  # type: ignore[no-untyped-def]
     return groups[g, G_FACTOR] + maps[groups[g, G_MAP] + run] * groups[g, G_STEP]
 
 
-@kernel
+@callee
 def _sum_row(groups, maps, g, run, sums):  # type: ignore[no-untyped-def]
     begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + run] * groups[g, G_STEP]
     return begin if groups[g, G_PLACE] else begin + sums
 
 
-@kernel
+@callee
 def _active_levels(info, levels):  # type: ignore[no-untyped-def]
     """The levels that have groups, in order."""
     place = np.empty(info[P_ACTIVE], np.int64)
@@ -292,7 +292,7 @@ def _active_levels(info, levels):  # type: ignore[no-untyped-def]
     return place
 
 
-@kernel
+@callee
 def _groups_with(groups, first, last, column):  # type: ignore[no-untyped-def]
     """Those of some groups that have a matrix: factors (G_FACTOR) or sums (G_SUM)."""
     out = np.empty(last - first, np.int64)
@@ -304,7 +304,7 @@ def _groups_with(groups, first, last, column):  # type: ignore[no-untyped-def]
     return out[:count]
 
 
-@kernel
+@callee
 def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-untyped-def]
     """The rows of one block.
 
@@ -370,7 +370,7 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         _carry(levels, groups, maps, memory, where, NONE, last - 1)
 
 
-@kernel
+@callee
 def _run_rows(  # type: ignore[no-untyped-def]
     memory, above, factor, step, goals, x, rows, cells, scale, totals
 ):
@@ -391,7 +391,7 @@ def _run_rows(  # type: ignore[no-untyped-def]
         _dots_add(memory, above, factor, step, out, steps[i], rows, cells, scale, totals)
 
 
-@kernel
+@callee
 def _descend(levels, groups, maps, memory, where, changed, run):  # type: ignore[no-untyped-def]
     """Running products of the levels above the deepest, from the outermost whose index changed."""
     place, _, products, _, inner, stride, active = where
@@ -407,7 +407,7 @@ def _descend(levels, groups, maps, memory, where, changed, run):  # type: ignore
             _add(memory, source, below, inner, 1.0)
 
 
-@kernel
+@callee
 def _carry(levels, groups, maps, memory, where, changed, run):  # type: ignore[no-untyped-def]
     """Add the sums of finished levels to their groups and to the level above, if needed there."""
     place, carried, _, sums, inner, stride, active = where
@@ -423,7 +423,7 @@ def _carry(levels, groups, maps, memory, where, changed, run):  # type: ignore[n
         _fill(memory, source, inner, 0.0)
 
 
-@kernel(fastmath=VECTOR, forceinline=True)
+@callee(fastmath=VECTOR, forceinline=True)
 def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
     """Merge the blocks of one pass and write its results; returns the log of its scale."""
     inner = info[P_INNER]

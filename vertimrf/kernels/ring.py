@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Integers
-from .jit import kernel
+from .jit import callee, kernel
 
 U32, U64 = np.uint32, np.uint64
 LANES = 8
@@ -34,32 +34,32 @@ def order_of_powers(size: int) -> Integers:
     return order
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _times(x, w, companion, q):  # type: ignore[no-untyped-def]
     """Product x w modulo q, for x below q."""
     r = U32(U64(x) * U64(w) - ((U64(x) * U64(companion)) >> U64(32)) * U64(q))
     return min(r, U32(r - q))
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _plus(x, y, q):  # type: ignore[no-untyped-def]
     r = U32(x + y)
     return min(r, U32(r - q))
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _minus(x, y, q):  # type: ignore[no-untyped-def]
     r = U32(x - y)
     return min(r, U32(r + q))
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _residue(small, q):  # type: ignore[no-untyped-def]
     """The residue of an integer between -q and q."""
     return U32(np.int64(small) + np.int64(q) * np.int64(small < 0))
 
 
-@kernel
+@callee
 def _forward(a, roots, companions, q, out):  # type: ignore[no-untyped-def]
     """Values at the roots of a polynomial, whose coefficients are overwritten."""
     columns = a.shape[0] // LANES
@@ -91,7 +91,7 @@ def _forward(a, roots, companions, q, out):  # type: ignore[no-untyped-def]
         m *= 2
 
 
-@kernel
+@callee
 def _inverse(values, roots, companions, scale, scaling, q, out):  # type: ignore[no-untyped-def]
     """Coefficients of a polynomial, whose values at the roots are overwritten."""
     columns = values.shape[0] // LANES

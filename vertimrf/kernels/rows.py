@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 # Rows per block; their columns stay in the first-level cache for all tables.
 BLOCK = 1024
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _find_cells(columns, table, terms, begin, end, cells):  # type: ignore[no-untyped-def]
     """Write the cells of a table in which rows lie, from its first one on, into ``cells`` [uint32]."""
     first, last = table[0], table[1]
@@ -114,7 +114,7 @@ def rake(columns, tables, terms, wanted, least, weights):  # type: ignore[no-unt
             weights[i] *= sums[np.uint64(cells[i])]
 
 
-@kernel(forceinline=True)
+@callee(forceinline=True)
 def _stem_cell(row, stems, s):  # type: ignore[no-untyped-def]
     """First of the neighbouring cells of all tables of a stem at a row's values.
 

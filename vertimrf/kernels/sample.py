@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -15,7 +15,7 @@ MIX2 = np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S32, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
 
 
-@kernel
+@callee
 def _mixed(x):  # type: ignore[no-untyped-def]
     """SplitMix64's output function."""
     x = (x ^ (x >> S30)) * MIX1

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 # Keys at a time; the work arrays of a strip stay in the cache of the core.
 STRIP = 512
@@ -67,7 +67,7 @@ def largest_two(levels, first_row, begin, end, largest, second, holder):  # type
                     high[k] = max(x, h)
 
 
-@kernel
+@callee
 def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
     """Pack one strip of an attribute into one word per key."""
     for k in range(high.size):
@@ -75,7 +75,7 @@ def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
         words[k] = (np.int64(high[k]) << LEVEL) | (np.int64(next_high[k]) << SECOND) | way
 
 
-@kernel
+@callee
 def _exchange(above, below):  # type: ignore[no-untyped-def]
     """Put the larger word of every key into ``above``."""
     for k in range(above.size):
@@ -85,7 +85,7 @@ def _exchange(above, below):  # type: ignore[no-untyped-def]
         below[k] = min(x, y)
 
 
-@kernel
+@callee
 def _agree(words, seconds, place):  # type: ignore[no-untyped-def]
     """Move on to the cells that agree with one more holder."""
     for k in range(place.size):
@@ -93,7 +93,7 @@ def _agree(words, seconds, place):  # type: ignore[no-untyped-def]
         place[k] += words[k] & WAY
 
 
-@kernel
+@callee
 def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untyped-def]
     """The share of this case, and its difference from that of the case before."""
     for k in range(seconds.size):

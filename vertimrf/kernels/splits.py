@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import kernel
+from .jit import callee, kernel
 
 # Relative costs: a cell in a contiguous loop, and one gathered or scattered through an index map.
 # Measured on x86-64.
@@ -22,7 +22,7 @@ LARGEST_START = 128
 ALL_SPLITS = 10
 
 
-@kernel
+@callee
 def _cells(members, sizes):  # type: ignore[no-untyped-def]
     cells = 1
     for a in range(sizes.size):
@@ -31,7 +31,7 @@ def _cells(members, sizes):  # type: ignore[no-untyped-def]
     return cells
 
 
-@kernel
+@callee
 def _order_outer(outer, groups, count, sizes, order, last_of):  # type: ignore[no-untyped-def]
     """Order outer attributes so that levels with many rows have few groups; attributes without
     groups come last. ``last_of`` gets the depth of every group's last attribute.
@@ -60,7 +60,7 @@ def _order_outer(outer, groups, count, sizes, order, last_of):  # type: ignore[n
     return depth
 
 
-@kernel
+@callee
 def _price(inner, masks, numbers, ends, sizes, any_order, row, order):  # type: ignore[no-untyped-def]
     """Price of a split; ``order`` gets the outer attributes, slowest first."""
     everything = (1 << sizes.size) - 1

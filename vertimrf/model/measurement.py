@@ -34,7 +34,7 @@ class Measurement:
         source: what was measured and by whom, for messages ("age × smoker, by party hospital").
         contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
-        asked: whether a workload needs means of it. Fits follow it more closely.
+        asked: whether a workload needs means of it, or it is of halves. Fits follow it more closely.
         trend: whether one number determines the dependence in it, so that its noise has one
             dimension (:mod:`~.trend`). Fits follow it more closely.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,9 @@ import numpy as np
 from ..message import Message
 from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement
-from ..model.trend import Cut, number_of_bins
-from ..plan.binning import finer_bins
+from ..model.measurement import Measurement, bin_table, contrasted
+from ..model.trend import BEYOND, Cut, number_of_bins
+from ..plan.binning import finer_bins, halves
 from ..plan.impossible import Combination
 from ..plan.plan import Plan
 from ..plan.schema import Schema
@@ -52,6 +54,41 @@ def cuts(
         elif not (attribute.ordered or len(bins) == 2):
             continue
         out[a] = Cut(counts, bins, a in in_halves)
+    return out
+
+
+def of_halves(
+    schema: Schema, field: MarkovRandomField, crossing: Sequence[Measurement]
+) -> list[Measurement]:
+    """The contrasts of halves of measured pairs, where they are beyond noise.
+
+    A fit ends before it follows the noise of many cells, and loses what they tell together. It follows
+    the one number that halves tell closely.
+
+    Args:
+        schema: whose ordered attributes, and those of two values, have halves.
+        field: a model of the one-way marginals.
+        crossing: measurements across parties.
+    """
+    out = []
+    for m in crossing:
+        mine = [schema.attributes[a] for a in m.attributes]
+        known = len(mine) == 2 and m.counts.size > 4 and not (m.trend or m.unknown)
+        if not (known and all(one.ordered or one.size == 2 for one in mine)):
+            continue
+        cut, margins = [], []
+        for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+            of_bins = bin_table(field.marginal((a,)), (bins,), (count,))
+            cut.append(halves(of_bins, True, schema.attributes[a].missing))
+            margins.append(bin_table(of_bins, cut[-1:], (2,)))
+        counts = bin_table(m.counts, cut, (2, 2))
+        error = math.sqrt(float(np.square(m.errors).sum())) / 4
+        alone = np.outer(*margins) / field.total
+        if abs(contrasted(counts - alone, (0, 1))[0, 0]) > BEYOND * error:
+            of_values = tuple(c if b is None else c[b] for c, b in zip(cut, m.bins, strict=True))
+            # Four cells are one number, whose error is half of each cell's.
+            halved = replace(m, bins=of_values, counts=contrasted(counts, (0, 1)), sigma=2 * error)
+            out.append(replace(halved, contrasts=(0, 1), completed=False, asked=True))
     return out
 
 

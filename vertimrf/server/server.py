@@ -40,7 +40,7 @@ from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
 from ..releases.received import CrossParty, RecordCount
-from .cells import apart, contradicted, cuts, measurement
+from .cells import apart, contradicted, cuts, measurement, of_halves
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
@@ -404,8 +404,8 @@ class Server:
             The model, attributes of the cross-party marginals that it was fitted to, and warnings.
         """
         plan, options = self._plan, self._options
-        halved = cuts(plan, initial, (*local, *crossing))
-        known = [as_trends(some, halved, total) for some in (local, crossing)]
+        cut = cuts(plan, initial, (*local, *crossing))
+        known = [as_trends(some, cut, total) for some in (local, crossing)]
         local, crossing = map(without_noise, known)
         options.progress.step("global graph")
         with clock("GraphCom"):
@@ -413,7 +413,9 @@ class Server:
 
         options.progress.step("global model")
         with clock("OptMRF"):
-            used = used_in(graph.tree, local, (*local, *graph.kept))
+            # The paper's fits have what was measured alone.
+            halved = () if plan.compared else of_halves(plan.schema, initial, graph.kept)
+            used = used_in(graph.tree, local, (*local, *graph.kept, *halved))
             fitted, off_tree = initial, frozenset[tuple[int, ...]]()
             if graph.kept or plan.halved or apart(plan.schema)[1]:
                 report = fitting(options.progress)

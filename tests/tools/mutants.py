@@ -2826,9 +2826,37 @@ NAMED = (
     Mutation(
         "the server leaves halves as they are",
         "server/server.py",
-        "known = [as_trends(some, halved, total) for some in (local, crossing)]",
+        "known = [as_trends(some, cut, total) for some in (local, crossing)]",
         "known = [list(some) for some in (local, crossing)]",
         "server/test_trends.py",
+    ),
+    Mutation(
+        "trends near 0 are no evidence against what the tree implies",
+        "server/server.py",
+        "self._off_tree(fitted, [*itertools.chain(*known)])",
+        "self._off_tree(fitted, [*local, *crossing])",
+        "server/test_trends.py",
+    ),
+    Mutation(
+        "fits do not follow pairs' halves",
+        "server/server.py",
+        "(*local, *graph.kept, *halved)",
+        "(*local, *graph.kept)",
+        "server/test_trends.py",
+    ),
+    Mutation(
+        "fits follow halves that noise may explain",
+        "server/cells.py",
+        "> BEYOND * error",
+        "> 0 * error",
+        "server/test_cells.py",
+    ),
+    Mutation(
+        "halves are stated twice as precise as they are",
+        "server/cells.py",
+        "sigma=2 * error",
+        "sigma=error",
+        "server/test_cells.py",
     ),
     Mutation(
         "the synthesizer of one holder reads no trends",

@@ -10,12 +10,15 @@ from vertimrf import Plan, Schema
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.summary import summary
-from vertimrf.releases.auto import MOST_RECORDS, OBSTACLES, STATED
+from vertimrf.releases.auto import ENCODERS, MOST_NUMBERS, STATED
 
 TWO = replace(schema_of(one=(4, 2, 9), two=(5, 2)), same_people=True)
 KNOWN = {"expected_records": 20_000, "nonce": "n"}
 
 
+LONG = replace(
+    schema_of(one=(8, 9, 16, 7, 15, 6, 5, 2), two=(16, 8, 8, 10, 41, 2, 8)), same_people=True
+)
 SHARED = schema_of(one={"a": 4, "b": 3}, two={"a": 4, "c": 3})
 CASES = [
     ("two parties", replace(schema_of(one=(4,), two=(5,), three=(2, 3)), same_people=True), {}),
@@ -26,8 +29,9 @@ CASES = [
     ("size of sketches", TWO, {"collusion_epsilon": 9.0}),
     ("size of sketches", TWO, {"message_bytes": 100_000}),
     ("size of sketches", TWO, {"keys": 1000}),
-    ("1,000,000 records", TWO, {"expected_records": MOST_RECORDS + 1}),
-    (STATED, TWO, {"expected_records": MOST_RECORDS}),
+    ("40,000,000 numbers", TWO, {"expected_records": MOST_NUMBERS // 15 + 1}),
+    ("useless", LONG, {"expected_records": 1000, "epsilon": 1.0}),
+    (STATED, TWO, {"expected_records": MOST_NUMBERS // 15}),
 ]
 
 
@@ -42,7 +46,7 @@ def test_the_plan_is_that_of_the_chosen_encoder_and_says_why(reason, schema, opt
 
 
 def test_every_reason_has_a_case():
-    assert all(any(reason in why for reason, *_ in CASES) for why in OBSTACLES)
+    assert all(any(reason in why for reason, *_ in CASES) for why in ENCODERS)
 
 
 def test_without_sketches_or_a_choice_there_is_no_reason():
@@ -53,7 +57,7 @@ def test_without_sketches_or_a_choice_there_is_no_reason():
 
 def test_a_plan_with_another_reason_is_refused():
     content = plan_with(TWO, encoder="auto", **KNOWN).to_json()
-    for reason in ("it was asked for", next(iter(OBSTACLES))):
+    for reason in ("it was asked for", [*ENCODERS][1]):
         with pytest.raises(PlanError, match="is no reason"):
             Plan.from_json(edited(content, "because", value=reason))
 

@@ -2321,6 +2321,13 @@ NAMED = (
         "releases/test_auto.py",
     ),
     Mutation(
+        "encrypted counts are chosen although the result would be useless",
+        "plan/planner.py",
+        'judged.word == "useless"',
+        "False",
+        "releases/test_auto.py",
+    ),
+    Mutation(
         "one party's word on the people is enough",
         "plan/merge.py",
         "same_people=all(",

@@ -19,13 +19,13 @@ from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
 from ..privacy.ledger import LedgerEntry
-from ..releases.auto import chosen
+from ..releases.auto import STATED, USELESS, chosen
 from ..releases.count_sketches.parameters import CountSketches
 from ..releases.count_sketches.planning import AGREEMENT_BITS, AGREEMENT_SHARE, count_sketches_of
 from ..releases.register import kind_of
 from .choice import Choice, Target, no_sketches, outlook_of, shares_of
 from .collusion import within_cap
-from .defaults import OUTER, default_delta
+from .defaults import ENCODER, OUTER, default_delta
 from .local_plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan
 from .merging import mergeable
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
@@ -41,7 +41,7 @@ from .shares import (
     levels,
 )
 from .target import check_target
-from .verdict import useful
+from .verdict import useful, verdict
 from .workload import Workload
 
 # Sum of the measurement weights of a party's larger marginals: enough for a few hundred marginals.
@@ -141,8 +141,7 @@ def make_plan(
     origin: dict[str, Any] = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
     planning, because = chosen(schema, planning)
     if because:
-        made = make_plan(schema, epsilon, planning, **origin)
-        return made if made.sketch is None else replace(made, because=because)
+        return _because(schema, epsilon, planning, because, origin)
     kind = kind_of(planning.encoder)
     largest = kind.usual_bytes
     cap = planning.collusion_epsilon
@@ -182,6 +181,23 @@ def make_plan(
     at = _plans(schema, planning, target, choice, origin)
     _, most, guess = at(1.0).accounted()
     made = at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+    return made if planning.even_if_useless else useful(made)
+
+
+def _because(
+    schema: Schema,
+    epsilon: float,
+    planning: PlanOptions,
+    because: str,
+    origin: dict[str, Any],
+) -> Plan:
+    """The plan of a chosen encoder, with the reason; of count sketches if it were useless."""
+    made = make_plan(schema, epsilon, replace(planning, even_if_useless=True), **origin)
+    judged = verdict(made)
+    if because == STATED and judged is not None and judged.word == "useless":
+        return _because(schema, epsilon, replace(planning, encoder=ENCODER), USELESS, origin)
+    if made.sketch is not None:
+        made = replace(made, because=because)
     return made if planning.even_if_useless else useful(made)
 
 

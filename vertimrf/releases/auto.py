@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from ..plan.options import PlanOptions
     from ..plan.schema import Schema
 
-# Most records of a run beside count sketches in benchmarks/encrypted.py: 213 MB between the parties.
-MOST_RECORDS = 1_000_000
+# Most encrypted numbers, records times values of the first party's columns: those of the largest run
+# in benchmarks/encrypted.py, with 213 MB between the parties.
+MOST_NUMBERS = 40_000_000
 STATED = "two parties state that they hold the same people"
+USELESS = "a result of encrypted counts is predicted to be useless"
 # Why encrypted counts are not for a plan; the first that holds is the reason.
 OBSTACLES: Mapping[str, Callable[[Schema, PlanOptions], bool]] = {
     "encrypted counts are proposed to two parties": lambda schema, _: len(schema.parties) != 2,
@@ -36,12 +38,18 @@ OBSTACLES: Mapping[str, Callable[[Schema, PlanOptions], bool]] = {
     "an option sets the size of sketches": lambda _, options: (
         (options.keys, options.message_bytes, options.collusion_epsilon) != (None,) * 3
     ),
-    f"encrypted counts are proposed for {MOST_RECORDS:,} records at most": (
-        lambda _, options: (options.expected_records or 0) > MOST_RECORDS
+    f"encrypted rows are proposed up to {MOST_NUMBERS:,} numbers, records times values": (
+        lambda schema, options: _numbers(schema, options) > MOST_NUMBERS
     ),
 }
 # By reason, the encoder that is chosen for it.
-ENCODERS = {STATED: "encrypted", **dict.fromkeys(OBSTACLES, ENCODER)}
+ENCODERS = {STATED: "encrypted", **dict.fromkeys([*OBSTACLES, USELESS], ENCODER)}
+
+
+def _numbers(schema: Schema, planning: PlanOptions) -> int:
+    """Numbers that the first party encrypts."""
+    values = sum(schema.sizes[a] for a in schema.party_attributes(schema.party_names[0]))
+    return values * (planning.expected_records or 0)
 
 
 def chosen(schema: Schema, planning: PlanOptions) -> tuple[PlanOptions, str]:

@@ -772,14 +772,6 @@ def test_a_condition_is_written_as_in_a_schema_whatever_the_format_of_the_data()
         allowed(code, 2**70, lambda: np.ones(5))
 
 
-def test_a_compressed_file_that_was_cut_is_no_table(tmp_path):
-    path = tmp_path / "t.csv.gz"
-    pd.DataFrame({"town": ["Köln", "Wien"] * 5}).to_csv(path, index=False)
-    path.write_bytes(path.read_bytes()[:30])
-    with pytest.raises(vertimrf.VertiMRFError, match="cannot be read as a table"):
-        vertimrf.draft_schema(path)
-
-
 def test_a_draft_states_the_form_that_an_id_format_leaves():
     tables = [
         pd.DataFrame({"id": ids, name: [1, 2]})

@@ -159,7 +159,6 @@ REFUSED = {
         "draft",
         "cannot be read as a table",
     ),
-    "torn.parquet": (b"PAR1 and then nothing", "check", "cannot be read as a table"),
     "quote.csv": (b'id,x\n1,2\n2,"1\n', "draft", "a row has more than 16 MB, or a quote that"),
     "blank.csv": (b"\n\n", "check", "is empty; a table needs a header and records"),
 }

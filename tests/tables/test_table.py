@@ -727,10 +727,6 @@ BAD_FILES = [
         bytes(range(128, 256)) + b"\n" + bytes(range(128, 256)),
         "has no id column 'id'; its columns are",
     ),
-    ("torn.csv.gz", gzip.compress(CSV.encode())[:30], "cannot be read"),
-    ("torn.parquet", b"PAR1 and then nothing", "cannot be read"),
-    ("torn.arrow", b"ARROW1 and then nothing", "cannot be read"),
-    ("text.parquet", b"id,x\n1,a\n", "its suffix says parquet, but its content differs"),
 ]
 
 

@@ -17,8 +17,6 @@ once and cached on disk, and loaded beforehand. Noise is seeded: no output of th
 and few rounds.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import math

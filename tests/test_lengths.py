@@ -5,8 +5,6 @@ samples of ids, and parts of a schema with domains that were found, each made fr
 one with another value. docs/formats.md says of each file what its length depends on.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

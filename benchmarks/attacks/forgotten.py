@@ -5,8 +5,6 @@ selector's, and says which. They differ in one record, or for the two noises of 
 values at the packer, so that counts tell nothing. Half of its words are right by chance.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Redrawn models spread as the estimate does, and intervals of their tables cover what a population has."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Standard errors of a model's marginals: as small as what was measured, and covering the truth."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 import math

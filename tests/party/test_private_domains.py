@@ -1,7 +1,5 @@
 """Domains found with noise: what is asked of the data is what is priced, nothing else steers what comes of it, and it is good."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

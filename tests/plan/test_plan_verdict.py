@@ -1,7 +1,5 @@
 """A verdict beforehand: from the plan alone, the same whatever way the plan was made, and a refusal of what is useless."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple
 

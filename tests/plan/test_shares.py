@@ -1,7 +1,5 @@
 """Shares of the budget: a forecast from public figures, least where all goes to what can be seen."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

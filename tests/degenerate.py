@@ -173,7 +173,7 @@ class Draw:
             self.counts(
                 (sketch.rows(other), sketch.rows(mine)),
                 records,
-                math.sqrt(2) * sketch.sigma,
+                math.sqrt(2) * sketch.noise(other, mine),
                 plan.expected_records,
                 signed=bool(sketch.contrasts),
             )

@@ -53,14 +53,14 @@ class Tape:
     private: bool = True
     byte: bytes = b"\xff"
     # Noise that is always the same, and on no tape.
-    beside: float | None = None
+    beside: frozenset = frozenset()
     queries: list = field(default_factory=list)
     answers: list = field(default_factory=list)
     bytes_asked: list = field(default_factory=list)
     source: FixedNoise = field(default_factory=lambda: FixedNoise(1))
 
     def gaussian(self, values, sigma):
-        if sigma == self.beside:
+        if sigma in self.beside:
             return FixedNoise(2).gaussian(values, sigma)
         self.queries.append((sigma, np.array(values)))
         return self._answer(lambda: self.source.gaussian(values, sigma))
@@ -178,6 +178,13 @@ class Release:
     between: bytes = b""
 
 
+def noises_of(plan):
+    """Of encrypted counts, either party's noise of each table [sigma: number of tables]."""
+    entries = [entry for entry in plan.entries() if entry.kind is Kind.ENCRYPTED_COUNTS]
+    assert all(part.event.sensitivity == 1 for entry in entries for part in entry.parts)
+    return Counter({part.event.sigma: part.event.count for e in entries for part in e.parts})
+
+
 def release(plan, party, table, played=None, byte=b"\xff", noise=None):
     """One party's release. With encrypted counts, the other party has a blank for each id."""
     names, name = plan.party_names, plan.party_names[party]
@@ -185,7 +192,7 @@ def release(plan, party, table, played=None, byte=b"\xff", noise=None):
         tape = noise or Tape(played, byte=byte)
         message = Party(plan, name, SECRET, tape).run(table)
         return Release(message, tape, message.to_bytes(plan))
-    tape = noise or Tape(played, beside=plan.sketch.sigma)
+    tape = noise or Tape(played, beside=frozenset(noises_of(plan)))
     role = Party(plan, name, SECRET, tape, counting_key=counting_key())
     other = plan.schema.encoding(names[1 - party])
     filled = Table(other, table.digests, np.zeros((len(other), table.records), np.uint16))
@@ -316,7 +323,8 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         if isinstance(entry.event, SketchEvent | CountSketchEvent)
         or entry.kind is Kind.ENCRYPTED_COUNTS
     ]
-    assert len(sketches) - len(plan.agreement) == (plan.sketch is not None)
+    noises = len(noises_of(plan))
+    assert len(sketches) - len(plan.agreement) == (noises or plan.sketch is not None)
     assert seen + len(sketches) == len(plan.entries())
 
 
@@ -338,8 +346,7 @@ def sketch_tables(plan, releases):
 def test_a_record_moves_one_number_of_every_table_under_encryption(case, holder):
     """Its row is blank at one party. All noise is on tape, so that the tables differ in exact counts alone."""
     plan = plan_of(case)
-    (entry,) = [entry for entry in plan.entries() if entry.kind is Kind.ENCRYPTED_COUNTS]
-    sigma, tables, opened = plan.sketch.sigma, tables_of(plan, 500, 3), []
+    noises, tables, opened = noises_of(plan), tables_of(plan, 500, 3), []
     tapes = [None, None]
     for kept in (np.ones(500, bool), np.arange(500) != 17):
         tables[holder] = tables[holder].only(kept)
@@ -352,14 +359,17 @@ def test_a_record_moves_one_number_of_every_table_under_encryption(case, holder)
             rows = one.rows(tables[0])
             answers = two.answers(tables[1], {"one": [rows]})["one"]
             message = one.run(tables[0], {"two": answers})
-        assert len(message.tables) == entry.event.count
-        # The second party draws once, for all numbers.
-        (drawn,) = [exact for noise, exact in tapes[1].queries if noise == sigma]
-        opened.append([exact for noise, exact in tapes[0].queries if noise == sigma])
-        assert drawn.size == sum(table.size for table in opened[-1])
-        assert not drawn.any()
-    assert {part.event.sigma for part in entry.parts} == {sigma}
-    assert [np.abs(a - b).sum() for a, b in zip(*opened, strict=True)] == [1] * entry.event.count
+        assert len(message.tables) == noises.total()
+        drawn, exact = ([q for q in tape.queries if q[0] in noises] for tape in reversed(tapes))
+        # Both draw for every table, with the noise that is priced.
+        shapes = [table.shape for table in message.tables]
+        for asked in (drawn, exact):
+            assert Counter(noise for noise, _ in asked) == noises
+            assert [table.shape for _, table in asked] == shapes
+        assert [noise for noise, _ in drawn] == [noise for noise, _ in exact]
+        assert not any(zeros.any() for _, zeros in drawn)
+        opened.append([table for _, table in exact])
+    assert [np.abs(a - b).sum() for a, b in zip(*opened, strict=True)] == [1] * noises.total()
 
 
 def sketch_events(plan):

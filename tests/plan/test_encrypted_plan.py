@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -29,7 +30,6 @@ KNOWN = {"epsilon": 0.8, "expected_records": 20_000, "delta": 1e-5, "encoder": "
 def brute_force(plan):
     """The worst epsilon over all coalitions, from the plan's parameters alone."""
     sketch, names = plan.sketch, plan.party_names
-    groups = [len(plan.groups_of(party)) for party in range(len(names))]
     worst = 0.0
     for size in range(1, len(names)):
         for others in itertools.combinations(range(len(names)), size):
@@ -41,10 +41,13 @@ def brute_force(plan):
                     events.append(GaussianEvent(local.unit_sigma, 1, local.units))
                 assert not local.score_sigma
             for i, j in itertools.combinations(range(len(names)), 2):
-                noises = (i in others) + (j in others)
+                noises, tables = (i in others) + (j in others), Counter()
                 if noises:
-                    sigma = sketch.sigma * math.sqrt(noises)
-                    events.append(GaussianEvent(sigma, 1, groups[i] * groups[j]))
+                    for two in itertools.product(plan.groups_of(i), plan.groups_of(j)):
+                        numbers = math.prod(map(sketch.rows, two))
+                        sigma = sketch.sigma / math.sqrt(2 ** round(math.log2(numbers) / 3))
+                        tables[sigma * math.sqrt(noises)] += 1
+                events += [GaussianEvent(sigma, 1, count) for sigma, count in tables.items()]
             worst = max(worst, epsilon(events, plan.delta).epsilon)
     return worst
 
@@ -81,14 +84,18 @@ def test_with_many_parties_the_worst_coalition_is_no_single_party():
 
 
 def test_who_knows_one_noise_faces_the_other():
-    plan = plan_with(TWO, **KNOWN)
-    (entry,) = [e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS]
-    assert entry.event == GaussianEvent(math.sqrt(2) * plan.sketch.sigma, 1, entry.event.count)
-    for colluder, other in (("one", "two"), ("two", "one")):
-        (kept,) = entry.against((colluder,))
-        assert (kept.event.sigma, kept.party) == (plan.sketch.sigma, other)
-    assert entry.against(("one", "two")) == ()
-    assert entry.against(("elsewhere",)) == (entry,)
+    """Tables of one, 4 to 20, and 45 numbers have weights of 1, 2 and 4."""
+    plan = plan_with(TWO, **KNOWN, tau=500)
+    entries = [e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS]
+    sigmas = [plan.sketch.sigma / math.sqrt(weight) for weight in (4, 2, 1)]
+    assert [e.event.count for e in entries] == [1, 4, 1]
+    for entry, sigma in zip(entries, sigmas, strict=True):
+        assert entry.event == GaussianEvent(math.sqrt(2) * sigma, 1, entry.event.count)
+        for colluder, other in (("one", "two"), ("two", "one")):
+            (kept,) = entry.against((colluder,))
+            assert (kept.event.sigma, kept.party) == (sigma, other)
+        assert entry.against(("one", "two")) == ()
+        assert entry.against(("elsewhere",)) == (entry,)
 
 
 def test_an_edited_plan_is_refused():
@@ -176,8 +183,8 @@ def test_too_many_parties_are_refused():
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"sigma": 1.0}, "noise of 4 to"),
-        ({"sigma": math.nan}, "noise of 4 to"),
+        ({"sigma": 5.6}, "noise of 5.65685 to"),
+        ({"sigma": math.nan}, "noise of 5.65685 to"),
         ({"capacity": 0}, "1 to 16,777,216 rows, not 0"),
         ({"capacity": MAX_CAPACITY + 1}, "1 to 16,777,216 rows"),
         ({"contrasts": (0,)}, "Contrasts are of groups of 2 values"),

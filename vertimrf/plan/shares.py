@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Flags, Floats
-from ..releases.encrypted_counts.parameters import MAX_CAPACITY
+from ..releases.encrypted_counts.parameters import MAX_CAPACITY, table_weight
 from .defaults import SHARES
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
@@ -129,6 +129,22 @@ class Outlook:
     def counters(self, sizes: Floats, halved: Flags) -> Floats:
         """Counters of columns across parties: one, a contrast, of a halved column."""
         return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
+
+    def weights(self, one: tuple[Floats, Flags], other: tuple[Floats, Flags]) -> Floats:
+        """Weights of the tables of encrypted counts of two parties' columns [shape=(columns of one,
+        of the other), float64].
+        """
+        rows = [
+            np.where(sizes == 2, 1.0, self.counters(sizes, halved))
+            for sizes, halved in (one, other)
+        ]
+        return table_weight(np.outer(*rows))
+
+    @property
+    def weight_across(self) -> float:
+        """Weight of all tables of encrypted counts of columns."""
+        pairs = itertools.combinations(self.by_party, 2)
+        return sum(float(self.weights(*two).sum()) for two in pairs)
 
     def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
         """The shares of one-way marginals in a party's budget that are compared.
@@ -314,7 +330,8 @@ def _between(
     variance: Floats | float
     if outlook.encrypted:
         # A table has the noise of two parties, and is scaled from the sample to all records.
-        variance = _sample_scale(outlook) ** 2 * outlook.pairs_across / (2 * rho)
+        least = _sample_scale(outlook) ** 2 * outlook.weight_across / (2 * rho)
+        variance = least / outlook.weights(one, other)
     else:
         d = sum(map(len, outlook.columns))
         most = max(float(outlook.counters(*some).sum()) for some in outlook.by_party)

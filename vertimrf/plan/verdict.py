@@ -251,7 +251,7 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
     count = 1 / (2 * plan.count_sigma**2)
     across = 0.0
     if plan.sketch is not None:
-        told = plan.sketch.spent(outlook.pairs_across)
+        told = plan.sketch.spent(outlook.weight_across)
         across = max(outlook.rho - count - spent - fine, count) if told is None else told
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)

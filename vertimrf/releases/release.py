@@ -259,8 +259,8 @@ class CrossPartyRelease(ABC):
         """Core seconds in which the server estimates cross-party marginals."""
         return 0.0
 
-    def spent(self, pairs: int) -> float | None:
-        """The part of the budget (zCDP) spent on so many pairs of attributes, if noise tells it.
+    def spent(self, weight: float) -> float | None:
+        """The part of the budget (zCDP) spent on tables of so much weight, if noise tells it.
 
         Without an answer it is what other releases leave.
         """

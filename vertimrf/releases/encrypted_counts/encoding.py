@@ -142,8 +142,17 @@ class Steps:
 
         def drawn() -> Integers:
             exact.update(self.codes.tobytes())
-            none = np.zeros((mine.counters, layout.counters), np.int64)
-            return noise(exact.digest()).gaussian(none, self.sketch.sigma)
+            source, sketch = noise(exact.digest()), self.sketch
+            sides = (self.plan.groups_of(self.party), self.plan.groups_of(party))
+            tables = [
+                source.gaussian(
+                    np.zeros((sketch.rows(one), sketch.rows(other)), np.int64),
+                    sketch.noise(one, other),
+                )
+                for one, other in itertools.product(*sides)
+            ]
+            across = len(sides[1])
+            return np.block([tables[at : at + across] for at in range(0, len(tables), across)])
 
         answers = sum_rows(
             pieces(),
@@ -194,7 +203,11 @@ class Steps:
             for table in counted:
                 exact.update(table.tobytes())
             source = noise(exact.digest())
-            out += [source.gaussian(table, self.sketch.sigma) for table in counted]
+            pairs = itertools.product(self.plan.groups_of(party), self.plan.groups_of(self.party))
+            out += [
+                source.gaussian(table, self.sketch.noise(*pair))
+                for pair, table in zip(pairs, counted, strict=True)
+            ]
         return tuple(out)
 
     def _private(self) -> PrivateKey:

@@ -26,7 +26,6 @@ def _encrypted_marginals(sketch: EncryptedCounts, received: Received) -> tuple[M
     plan, bins, messages = received.plan, received.bins, received.messages
     count = messages[0].count
     share = sketch.sampled(0.0 if count is None else count, plan.count_sigma)
-    noise = 2 * (sketch.sigma / share) ** 2
     out = []
     for message in messages:
         for (g, mine), table in zip(plan.counted_pairs(message.party), message.tables, strict=True):
@@ -38,6 +37,7 @@ def _encrypted_marginals(sketch: EncryptedCounts, received: Received) -> tuple[M
                 if axes
                 else np.maximum(counts, 0)
             )
+            noise = 2 * (sketch.noise(g, mine) / share) ** 2
             errors = np.sqrt(noise + records * (1 - share) / share)
             for axis in axes:
                 # As for contrasts of local marginals.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
+from ...arrays import Floats
 from ...errors import PlanError
 from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
@@ -31,6 +35,22 @@ MAX_ENCRYPTED_PARTIES = 8
 # Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
 # has the price of one (see LocalPlan). The largest fits into a packed counter.
 MIN_ENCRYPTED_SIGMA, MAX_ENCRYPTED_SIGMA = 4.0, 1e9
+# Weights of tables grow with this power of their numbers: half of 2/3, at which the sum of errors
+# would be least if noise were the only one, as for count sketches (count_sketches/weights.py).
+TABLE_EXPONENT = 1 / 3
+
+
+def table_weight(numbers: npt.ArrayLike) -> Floats:
+    """Weights of tables of so many numbers: powers of 2, so that there are few noises to price
+    [shape of ``numbers``, float64].
+    """
+    weights: Floats = 2 ** np.rint(TABLE_EXPONENT * np.log2(numbers))
+    return weights
+
+
+def least_noise(sizes: Sequence[int]) -> float:
+    """Least noise in a table of weight 1, for groups of these sizes."""
+    return MIN_ENCRYPTED_SIGMA * math.sqrt(table_weight(math.prod(sorted(sizes)[-2:])))
 
 
 @dataclass(frozen=True)
@@ -47,7 +67,8 @@ class EncryptedCounts(CrossPartyRelease):
     capacity, whatever the number of records.
 
     Attributes:
-        sigma: noise of either party on every number, in records.
+        sigma: noise of either party on every number of a table of weight 1 (:func:`table_weight`), in
+            records. The variance in others is divided by their weights.
         capacity: number of encrypted rows.
         sizes: number of values of every group, of all parties.
         contrasts: groups of two values that are counted as contrasts, in order.
@@ -79,16 +100,21 @@ class EncryptedCounts(CrossPartyRelease):
         return None
 
     def __post_init__(self) -> None:
-        if not MIN_ENCRYPTED_SIGMA <= self.sigma <= MAX_ENCRYPTED_SIGMA:
+        check_sizes(self.sizes)
+        least = least_noise(self.sizes)
+        if not least <= self.sigma <= MAX_ENCRYPTED_SIGMA:
             raise PlanError(
-                f"Encrypted counts have noise of {MIN_ENCRYPTED_SIGMA:g} to {MAX_ENCRYPTED_SIGMA:g} records, not {self.sigma:g}."
+                f"Encrypted counts of these groups have noise of {least:g} to {MAX_ENCRYPTED_SIGMA:g} records, not {self.sigma:g}."
             )
         if not 1 <= self.capacity <= MAX_CAPACITY:
             raise PlanError(
                 f"Encrypted counts take 1 to {MAX_CAPACITY:,} rows, not {self.capacity:,}."
             )
-        check_sizes(self.sizes)
         check_contrasts(self.contrasts, self.sizes)
+
+    def noise(self, one: int, other: int) -> float:
+        """Noise of either party on every number of the table of two groups, in records."""
+        return self.sigma / math.sqrt(table_weight(self.rows(one) * self.rows(other)))
 
     def layout(self, groups: Sequence[int]) -> Layout:
         """The layout of the encrypted rows of a party with these groups; the rest may be others'."""
@@ -96,7 +122,9 @@ class EncryptedCounts(CrossPartyRelease):
         return Layout(
             tuple(self.sizes[g] for g in groups),
             self.capacity,
-            self.sigma,
+            max(
+                itertools.starmap(self.noise, itertools.product(groups, others)), default=self.sigma
+            ),
             contrasts=tuple(i for i, g in enumerate(groups) if g in self.contrasts),
             signed=bool(self.contrasts),
             sums=sum(map(self.rows, others)),
@@ -121,16 +149,17 @@ class EncryptedCounts(CrossPartyRelease):
         delta: float,
         person: int = 1,
     ) -> list[LedgerEntry]:
-        """See :class:`CrossPartyRelease`; an entry for every two parties.
+        """See :class:`CrossPartyRelease`; an entry for every two parties and noise.
 
         The server sees the noise of both. Who colludes with one of them knows that one's noise.
         """
-        noise = f"discrete Gaussian by each of the two, sigma {self.sigma:.1f}"
         out = []
         for (one, left), (other, right) in itertools.combinations(parties.items(), 2):
-            if tables := len(left) * len(right):
-                single = GaussianEvent(self.sigma, 1, tables)
-                both = replace(single, sigma=math.sqrt(2) * self.sigma)
+            noises = itertools.starmap(self.noise, itertools.product(left, right))
+            for sigma, tables in sorted(collections.Counter(noises).items()):
+                single = GaussianEvent(sigma, 1, tables)
+                both = replace(single, sigma=math.sqrt(2) * sigma)
+                noise = f"discrete Gaussian by each of the two, sigma {sigma:.1f}"
                 said = (f"{one} and {other}", f"{tables} tables of counts", noise)
                 parts = (Part(one, single), Part(other, single))
                 out.append(LedgerEntry(both, *said, parts=parts, kind=self.kind))
@@ -159,7 +188,7 @@ class EncryptedCounts(CrossPartyRelease):
 
     @property
     def count_noise(self) -> float:
-        """See :class:`CrossPartyRelease`; it is that of two parties."""
+        """See :class:`CrossPartyRelease`; it is that of two parties, at most."""
         return math.sqrt(2) * self.sigma
 
     def files(self, parties: Groups) -> list[tuple[str, int, int, int, int]]:
@@ -198,13 +227,13 @@ class EncryptedCounts(CrossPartyRelease):
             work += sums[party] * (mine.blocks + 1) * (ADDITION + theirs * WEIGHING)
         return work
 
-    def spent(self, pairs: int) -> float | None:
+    def spent(self, weight: float) -> float | None:
         """See :class:`CrossPartyRelease`."""
-        return pairs / (4 * self.sigma**2)
+        return weight / (4 * self.sigma**2)
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         return (
             f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of "
-            f"{self.sigma:.1f} records by each of two parties."
+            f"{self.sigma:.1f} records by each of two parties, and less in larger tables."
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...errors import PlanError
@@ -18,9 +20,10 @@ from .parameters import (
     COUNT_REACH,
     MAX_CAPACITY,
     MAX_ENCRYPTED_SIGMA,
-    MIN_ENCRYPTED_SIGMA,
     SAMPLE_REACH,
     EncryptedCounts,
+    least_noise,
+    table_weight,
 )
 
 # As of count sketches, but these contrasts have less noise. A table of counts costs the same
@@ -46,18 +49,24 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
 
     def chosen(parities: int) -> tuple[Choice, float]:
         groups, contrasts = groups_of(schema, columns, target, parities=parities, values=False)
-        parties = [group.party(schema) for group in groups]
-        counts = [parties.count(party) for party in range(len(columns))]
-        tables = (len(groups) ** 2 - sum(count**2 for count in counts)) // 2
-        usual = _encrypted_shares([len(some) for some in columns], counts)
+        rows = [1 if g in contrasts else group.size for g, group in enumerate(groups)]
+        weights = collections.defaultdict[tuple[int, int], float](float)
+        for (one, left), (other, right) in itertools.combinations(
+            zip(groups, rows, strict=True), 2
+        ):
+            parties = one.party(schema), other.party(schema)
+            if parties[0] != parties[1]:
+                weights[parties] += float(table_weight(left * right))
+        usual = _encrypted_shares([len(some) for some in columns], weights)
         shares = shares_of(schema, planning, target, usual)
         if not shares.sketches:
             return Choice(no_sketches, (), shares.without_sketches()), math.inf
         ratio = shares.count / shares.sketches
-        release = partial(_encrypted_plan, groups, contrasts, tables, target.records, ratio)
-        # The noise of both parties, at the rho that one Gaussian mechanism would have.
+        total = float(sum(weights.values()))
+        release = partial(_encrypted_plan, groups, contrasts, total, target.records, ratio)
+        # Noise of both parties in a contrast, at the rho that one Gaussian mechanism would have.
         rho = shares.sketches * target.rho
-        return Choice(release, (), shares), math.sqrt(tables / (2 * rho))
+        return Choice(release, (), shares), math.sqrt(total / (2 * rho))
 
     if math.prod(schema.sizes) <= planning.tau:
         with_parities, noise = chosen(ENCRYPTED_PARITY_RINGS)
@@ -66,7 +75,9 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     return chosen(0)[0]
 
 
-def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Shares:
+def _encrypted_shares(
+    attributes: Sequence[int], weights: Mapping[tuple[int, int], float]
+) -> Shares:
     """Shares of the budget at which the server's view costs as much as that of the worst coalition.
 
     The server alone sees everything with the noise of two parties. A coalition sees what is the
@@ -76,16 +87,14 @@ def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Share
 
     Args:
         attributes: number of attributes of each party that vary; local models are paid by it.
-        groups: number of groups of each party.
+        weights: weight of all tables of every two parties together.
     """
     count = SHARES[0]
-    tables = (sum(groups) ** 2 - sum(some**2 for some in groups)) / 2
-    crossing = 1 - count
-    for others in coalitions(range(len(groups))):
-        among = sum(groups[i] for i in others)
-        inside = (among**2 - sum(groups[i] ** 2 for i in others)) / 2
+    crossing, total = 1 - count, sum(weights.values())
+    for others in coalitions(range(len(attributes))):
         # Tables of the others and the coalition have one noise, which costs twice as much.
-        cost = (2 * among * (sum(groups) - among) + inside) / tables
+        known = {0: 0, 1: 2, 2: 1}
+        cost = sum(w * known[len({*two} & {*others})] for two, w in weights.items()) / total
         local = sum(attributes[i] for i in others) / sum(attributes)
         if cost > local:
             left = 1 - count * (0 in others) - (1 - count) * local
@@ -96,7 +105,7 @@ def _encrypted_shares(attributes: Sequence[int], groups: Sequence[int]) -> Share
 def _encrypted_plan(
     groups: tuple[Group, ...],
     contrasts: tuple[int, ...],
-    tables: int,
+    weight: float,
     records: int,
     count_share: float,
     rho: float,
@@ -106,18 +115,19 @@ def _encrypted_plan(
     Args:
         groups: the counted groups.
         contrasts: indices of groups that are counted as contrasts.
-        tables: number of tables.
+        weight: that of all tables together.
         records: expected number of records.
         count_share: budget of the record count, as a multiple of that of the counts.
         rho: what the server's view costs (zCDP).
     """
     # The server sees the noise of two parties.
-    sigma = math.sqrt(tables / (4 * rho))
+    sigma = math.sqrt(weight / (4 * rho))
+    sizes = tuple(group.size for group in groups)
     filled = records + COUNT_REACH * math.sqrt(0.5 / (count_share * rho))
     capacity = (SAMPLE_REACH + math.sqrt(SAMPLE_REACH**2 + 4 * filled)) ** 2 / 4
     return groups, EncryptedCounts(
-        sigma=min(max(sigma, MIN_ENCRYPTED_SIGMA), MAX_ENCRYPTED_SIGMA),
+        sigma=min(max(sigma, least_noise(sizes)), MAX_ENCRYPTED_SIGMA),
         capacity=min(math.ceil(capacity), MAX_CAPACITY),
-        sizes=tuple(group.size for group in groups),
+        sizes=sizes,
         contrasts=contrasts,
     )

@@ -31,6 +31,7 @@ from ..arrays import Codes
 from ..errors import ModelError
 from ..kernels.contingency import contingency
 from .couple import codes_of
+from .empty_cells import empty_cells
 from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
@@ -189,13 +190,14 @@ def _fitted(
     options: FitOptions = DEFAULT,
 ) -> MarkovRandomField:
     """A model on the cliques of another, fitted to other measurements."""
+    inside = [m for m in measurements if field.tree.covering(m.attributes) >= 0]
     fitted = fit(
         field.sizes,
-        [m for m in measurements if field.tree.covering(m.attributes) >= 0],
+        inside,
         field.total,
         tree=field.tree,
         warm=warm,
-        zeros=zeros,
+        zeros=(*zeros, *empty_cells(inside, field.tree, field.class_maps)),
         classes=field.class_maps,
         options=options,
     )

@@ -24,6 +24,7 @@ from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
 from ..message import Message
 from ..model.domain_compression import compression_maps
+from ..model.empty_cells import empty_cells
 from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
@@ -202,7 +203,7 @@ class Server:
                 used_in(tree, local, local),
                 total,
                 tree=tree,
-                zeros=zeros,
+                zeros=(*zeros, *empty_cells(local, tree, classes)),
                 classes=classes,
                 options=replace(ALL_THE_WAY if alone else FitOptions(), progress=report),
             )
@@ -420,13 +421,14 @@ class Server:
             if graph.kept or plan.halved or apart(plan.schema)[1]:
                 report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
+                empty = empty_cells(local, graph.tree, graph.classes)
                 fitted = fit(
                     plan.schema.sizes,
                     used,
                     total,
                     tree=graph.tree,
                     warm=graph.start,
-                    zeros=zeros,
+                    zeros=(*zeros, *empty),
                     classes=graph.classes,
                     options=FitOptions(progress=report),
                 )

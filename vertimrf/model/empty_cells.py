@@ -1,0 +1,174 @@
+"""Empty the cells of measured pairs that noise alone fills, where one column nearly decides another.
+
+A fit gives nearly empty cells some records, because no count is negative. Where independent columns
+would have many records in them, and the measurements show none, they get none. This follows from
+what was released, and costs no privacy.
+
+1. A pair's counts are estimated by least squares, from all marginals that hold it and the one-way
+   margins of others. Rows, and columns, without a count of more than FAR standard errors are added up.
+2. A cell is nearly empty if its count is less than NEAR standard errors, and if its row and its
+   column have a count of more than FAR.
+3. The records in nearly empty cells are estimated. The sum of their counts is too small, because they
+   were chosen by their noise, by the variance times the density of counts at NEAR.
+4. The cells are emptied if this, and at least 0, is at most ERRORS of its standard errors and, with
+   one more, at most PART of the records that independent columns have there.
+
+So a cell of k standard errors is emptied in a share Phi(NEAR - k) of the runs, or fewer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Flags, Floats, Ints
+from .domain_compression import compress
+from .junction_tree import JunctionTree
+from .markov_random_field import Factor
+from .measurement import BinMap, Measurement, bin_table, one_way_margins
+from .structural_zeros import allowing
+
+# Chosen on the education of CPS, of 0 to 18 years in 15,992 records. At epsilon 1 adult has two emptied pairs in most runs: education twice, and
+# relationship with sex.
+NEAR, FAR, ERRORS, PART = 2.5, 3.0, 2.5, 0.06
+
+# Measurements that hold a pair in the same bins, and its axes in each.
+Group = Sequence[tuple[Measurement, Ints]]
+
+
+def empty_cells(
+    measurements: Sequence[Measurement], tree: JunctionTree, classes: Mapping[int, BinMap]
+) -> list[Factor]:
+    """Rule out the cells of pairs that noise alone fills.
+
+    Args:
+        measurements: noisy marginals.
+        tree: of classes. Pairs that none of its cliques holds are left alone.
+        classes: domain compression, as for :func:`~.fit.fit`.
+
+    Returns:
+        A factor for each pair with such cells.
+    """
+    groups: dict[Any, list[tuple[Measurement, Ints]]] = {}
+    measurements = [compress(m, classes) for m in measurements]
+    for m in measurements:
+        # Contrasts and trends determine no single cell.
+        if not (m.contrasts or m.trend):
+            for axes in itertools.combinations(range(len(m.attributes)), 2):
+                maps = tuple(None if (b := m.bins[k]) is None else b.tobytes() for k in axes)
+                pair = m.attributes[axes[0]], m.attributes[axes[1]]
+                groups.setdefault((pair, maps), []).append((m, axes))
+    alone = {m.attributes[0]: m for m in one_way_margins(measurements)} if groups else {}
+    out = []
+    for (pair, _), group in groups.items():
+        if tree.covering(pair) >= 0:
+            empty = _emptied(group, [alone[a] for a in pair])
+            for axis, k in enumerate(group[0][1]):
+                if (bins := group[0][0].bins[k]) is not None:
+                    empty = empty.take(bins, axis)
+            if empty.any():
+                out.append(allowing(pair, ~empty))
+    return out
+
+
+def _emptied(group: Group, alone: Sequence[Measurement]) -> Flags:
+    """Which cells of a pair are emptied [shape=(u, v), bool]; arguments as :func:`estimated`."""
+    counts, precisions = estimated(group, alone)
+    far = counts > FAR * standard_errors([np.ones(size) for size in counts.shape], precisions)
+    maps = [
+        np.unique(np.where(far.any(axis=1 - axis), np.arange(size), size), return_inverse=True)[1]
+        for axis, size in enumerate(counts.shape)
+    ]
+    merged = [np.bincount(map).astype(np.float64) for map in maps]
+    counts, errors = (
+        bin_table(counts, maps, [*map(len, merged)]),
+        standard_errors(merged, precisions),
+    )
+    far = counts > FAR * errors
+    inside = far.any(axis=1, keepdims=True) & far.any(axis=0, keepdims=True)
+    empty = inside & (counts < NEAR * errors)
+    near = inside & (np.abs(counts - NEAR * errors) < errors / 2)
+    records = max(counts[empty].sum() + errors[near].sum(), 0.0)
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0))[empty].sum() / counts.sum()
+    out: Flags = empty[np.ix_(*maps)]
+    squares = [np.square(part).sum() for part in _parts(out.astype(np.float64))]
+    error = math.sqrt(float((squares / precisions).sum()))
+    return out & bool(records <= min(ERRORS * error, PART * independent - error))
+
+
+def estimated(group: Group, alone: Sequence[Measurement]) -> tuple[Floats, Floats]:
+    """The least squares estimate of a pair's counts.
+
+    The noise of a table's mean, of its rows, of its columns and of the rest is independent.
+
+    Args:
+        group: the measurements of the pair, each of one standard deviation.
+        alone: :func:`~.measurement.one_way_margins` of both attributes, from these and others.
+
+    Returns:
+        Counts [shape=(u, v), float64], and the precision of each of the four parts
+        [shape=(4,), float64].
+    """
+    tables = [_margin(m, axes) for m, axes in group]
+    weighed = np.sum([counts * precision for counts, precision in tables], axis=0)
+    precisions = np.full(4, sum(precision for _, precision in tables))
+    for side in (0, 1):
+        counts, precision = _beside(group, side, alone[side])
+        weighed += np.expand_dims(counts * precision, 1 - side)
+        precisions[[0, 1 + side]] += precision * weighed.shape[1 - side]
+    parts = zip(_parts(weighed), precisions, strict=True)
+    return np.sum([part / precision for part, precision in parts], axis=0), precisions
+
+
+def standard_errors(merged: Sequence[Floats], precisions: Floats) -> Floats:
+    """Standard errors of sums of cells of a table, each of so many rows and columns.
+
+    Args:
+        merged: numbers of rows [shape=(u,), float64], and of columns [shape=(v,), float64].
+        precisions: of the table's parts, from :func:`estimated`.
+
+    Returns:
+        An error for each [shape=(u, v), float64].
+    """
+    (rows, columns), (u, v) = np.ix_(*merged), (each.sum() for each in merged)
+    squares = rows * columns, columns * (u - rows), rows * (v - columns), (u - rows) * (v - columns)
+    shares = sum(square / p for square, p in zip(squares, precisions, strict=True))
+    errors: Floats = np.sqrt(rows * columns / (u * v) * shares)
+    return errors
+
+
+def _parts(table: Floats) -> list[Floats]:
+    """A table's mean, and what its rows, its columns and its cells have beside [each of its shape]."""
+    mean = table.mean()
+    rows, columns = (table.mean(axis=axis, keepdims=True) - mean for axis in (1, 0))
+    parts = mean, rows, columns, table - mean - rows - columns
+    return [np.broadcast_to(part, table.shape) for part in parts]
+
+
+def _margin(m: Measurement, axes: Ints) -> tuple[Floats, float]:
+    """Counts along some axes, and the precision of each."""
+    counts = m.counts.sum(axis=tuple({*range(m.counts.ndim)}.difference(axes)))
+    return counts, counts.size / m.counts.size / float(np.square(m.sigma).mean())
+
+
+def _beside(group: Group, side: int, alone: Measurement) -> tuple[Floats, float]:
+    """Counts of an attribute in the bins of a pair from other measurements than the pair's, and the
+    precision of each.
+    """
+    m, axes = group[0]
+    bins, size = m.bins[axes[side]], m.counts.shape[axes[side]]
+    counts, every = _margin(alone, (0,))
+    counts, precision = counts * every, every
+    for m, axes in group:
+        its, its_precision = _margin(m, axes[side : side + 1])
+        if its.shape == counts.shape:
+            counts, precision = counts - its * its_precision, precision - its_precision
+    # What is left without other measurements is rounding.
+    if alone.bins[0] is not None or precision < 1e-6 * every:
+        return np.zeros(size), 0.0
+    counts = bin_table(counts / precision, [bins], [size])
+    return counts, precision * size / len(alone.counts)

@@ -11,6 +11,7 @@ from benchmarks.attacks import (
     bucket,
     collusion,
     deviation,
+    encrypted_collusion,
     exchange,
     forgotten,
     ids,
@@ -138,6 +139,12 @@ def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
 def test_who_departs_from_encrypted_counts_reads_rows_as_the_threat_model_says():
     read, marked = deviation.read_whole(100)
     assert read == marked > 400
+
+
+def test_a_coalition_reads_rows_of_encrypted_counts_where_the_other_party_forgets_its_noise():
+    assert encrypted_collusion.read_alone(encrypted_collusion.NoNoise()) == 200
+    # By chance 3 of 200 rows are right with a probability of 5e-9.
+    assert encrypted_collusion.read_alone(encrypted_collusion.SystemNoise()) < 3
 
 
 @pytest.mark.parametrize("noise", [forgotten.NOISE, forgotten.ZERO, forgotten.FLOODING])

@@ -751,7 +751,7 @@ def in_pieces_of(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "frame"])
-@pytest.mark.parametrize("rows", [4, 7, 1000])
+@pytest.mark.parametrize("rows", [4, 8, 1000])
 def test_pieces_are_the_whole(tmp_path, suffix, rows, monkeypatch):
     rng = np.random.default_rng(6)
     n = 100

@@ -31,7 +31,7 @@ NAMES, BATCH, UNREAD, ERROR, END = b"n", b"b", b"u", b"e", b"."
 # Bytes of a frame's length.
 LENGTH = 8
 # A child may take so long for each frame: seconds, those for a byte of the file, and those for a column of a batch. Readers take
-# a thirtieth of it.
+# a tenth of it or less.
 SECONDS, A_BYTE, A_COLUMN = 60.0, 1e-6, 0.1
 # Its most memory: bytes, those for a byte of the file, and those for a column of a batch.
 MEMORY, EACH_BYTE, EACH_COLUMN = 16 << 30, 100, 1 << 22

@@ -29,7 +29,7 @@ def multiply_onto(out, shape, strides, table):  # type: ignore[no-untyped-def]
     middle, inner = shape[-2], shape[-1]
     across, step = strides[-2], strides[-1]
     index = np.zeros(shape.size, np.int64)
-    place = 0
+    place = np.int64(0)
     for begin in range(0, out.size, middle * inner):
         for i in range(middle):
             target = np.uint64(begin + i * inner)
@@ -57,7 +57,7 @@ def sum_onto(table, shape, strides, out):  # type: ignore[no-untyped-def]
     middle, inner = shape[-2], shape[-1]
     across, step = strides[-2], strides[-1]
     index = np.zeros(shape.size, np.int64)
-    place = 0
+    place = np.int64(0)
     for begin in range(0, table.size, middle * inner):
         if step == 0:
             for i in range(middle):
@@ -108,7 +108,8 @@ def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: i
     many = steps.size
     for i in range(out.shape[0]):
         row = out[i, place : place + width]
-        row[:] = 0.0
+        for x in range(width):
+            row[x] = 0.0
         if not mass[i] > 0.0:
             continue
         begin = rows[i]

@@ -231,7 +231,13 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
         i = unsettled[j]
         # Thresholds increase. Count those below the first word, and those that begin with it and
         # are reached.
-        rank = np.searchsorted(first, words[i])
+        rank, above = np.int64(0), first.size
+        while rank < above:
+            middle = (rank + above) >> 1
+            if first[middle] < words[i]:
+                rank = middle + 1
+            else:
+                above = middle
         while rank < first.size and first[rank] == words[i]:
             if more[j, 0] < high[rank] or (more[j, 0] == high[rank] and more[j, 1] < low[rank]):
                 break

@@ -76,7 +76,7 @@ def _eliminate(neighbours, logs, heuristic, limit, cliques, cells):  # type: ign
     """
     n = logs.size
     adjacent = neighbours.copy()
-    price = np.full((n, 3), np.inf)
+    price = np.empty((n, 3))
     present = np.ones(n, np.bool_)
     stale = np.ones(n, np.bool_)
     around = np.empty(n, np.int64)
@@ -199,7 +199,9 @@ def forest(masks, links):  # type: ignore[no-untyped-def]
     m = links.size
     weights = np.zeros(m, np.int64)
     near = np.zeros(m, np.int64)
-    waiting = np.arange(m)
+    waiting = np.empty(m, np.int64)
+    for i in range(m):
+        waiting[i] = i
     links[0] = -1
     last = np.int64(0)
     left = m

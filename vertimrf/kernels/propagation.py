@@ -119,7 +119,9 @@ def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
     highest = NONE
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         highest = max(highest, bits[i])
-    top = np.array([highest]).view(np.float64)[0]
+    one = np.empty(1)
+    one.view(np.int64)[0] = highest
+    top = one[0]
     factor = 1.0 / top
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         memory[i] *= factor
@@ -329,8 +331,8 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
     _fill(memory, temporary, inner, 1.0)
     place = _active_levels(info, levels)
     deepest = levels[place[active - 1]]
-    reads = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], G_FACTOR)
-    writes = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], G_SUM)
+    reads = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], np.int64(G_FACTOR))
+    writes = _groups_with(groups, deepest[L_GROUP0], deepest[L_GROUP1], np.int64(G_SUM))
     # Places that a run's products are added to, and how far apart its rows are there.
     targets = np.empty(writes.size + 1, np.int64)
     steps = np.zeros(writes.size + 1, np.int64)

@@ -104,7 +104,7 @@ def rake(columns, tables, terms, wanted, least, weights):  # type: ignore[no-unt
         want, sums = wanted[tables[k, 2] : end], all_sums[tables[k, 2] : end]
         for c in range(want.size):
             sums[c] = 0.0
-        _find_cells(columns, tables[k], terms, 0, n, cells)
+        _find_cells(columns, tables[k], terms, np.int64(0), n, cells)
         for i in range(n):
             sums[np.uint64(cells[i])] += weights[i]
         for c in range(want.size):

@@ -74,7 +74,7 @@ def _price(inner, masks, numbers, ends, sizes, any_order, row, order):  # type: 
     groups, ways = np.empty(masks.size, np.int64), np.zeros(masks.size, np.int64)
     scalars, times = np.empty(masks.size, np.int64), np.empty(masks.size, np.int64)
     last_of = np.empty(masks.size, np.int64)
-    count = scalar = 0
+    count = scalar = np.int64(0)
     carries = False
     for t in range(masks.size):
         rows, number = masks[t] & outer, numbers[t, 0] + numbers[t, 1]
@@ -138,8 +138,9 @@ def cheapest(masks, numbers, ends, sizes, starts, any_order, row, limit, order):
         The mask of inner attributes. Of equally cheap splits, the first that was tried.
     """
     k = sizes.size
-    limit = max(limit, sizes.max())
-    best, lowest = 0, np.inf
+    for a in range(k):
+        limit = max(limit, sizes[a])
+    best, lowest = np.int64(0), np.inf
     if k <= ALL_SPLITS:
         for inner in range(1, 1 << k):
             if _cells(inner, sizes) <= limit:
@@ -148,7 +149,7 @@ def cheapest(masks, numbers, ends, sizes, starts, any_order, row, limit, order):
                     best, lowest = inner, price
     else:
         for s in range(len(starts)):
-            inner = 0
+            inner = np.int64(0)
             for a in starts[s]:
                 if inner == 0 or _cells(inner, sizes) * sizes[a] <= min(LARGEST_START, limit):
                     inner |= 1 << a

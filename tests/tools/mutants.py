@@ -929,6 +929,14 @@ NAMED = (
         promise="Records by cell along a straight line, or a power, in each bin",
     ),
     Mutation(
+        "corners are emptied where noise hides all records",
+        "model/empty_corners.py",
+        "spread <= PART * independent[turned][corner].sum()",
+        "True",
+        "model/test_empty_corners.py",
+        promise="at most PART of the records that independent columns have",
+    ),
+    Mutation(
         "parts of bins lose their shares where two columns depend on each other",
         "columns/places.py",
         "_scale(table, (columns / parts)[:, None], (0, 1))",

@@ -31,7 +31,7 @@ WEAK, ERRORS = 0.3, 5.0
 # Most rows that are counted.
 MOST_ROWS = 1 << 18
 # Parts of a bin, of equal shares; fewer, if two columns would have more than MOST_CELLS cells.
-PARTS, MOST_CELLS = 8, 1 << 19
+PARTS, MOST_CELLS = 16, 1 << 19
 # Rounds of raking.
 RAKING = 15
 # Quantiles that tell the spread, in standard deviations of a normal distribution beside the median.

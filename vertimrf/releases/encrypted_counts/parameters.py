@@ -234,6 +234,6 @@ class EncryptedCounts(CrossPartyRelease):
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         return (
-            f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of "
-            f"{self.sigma:.1f} records by each of two parties, and less in larger tables."
+            f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of at most "
+            f"{self.sigma:.1f} records by each of two parties, less in larger tables."
         )

@@ -2187,7 +2187,7 @@ NAMED = (
     Mutation(
         "cells that noise alone fills keep some records in the model of a single holder",
         "server/server.py",
-        "zeros=(*zeros, *empty_cells(local, tree, classes)),",
+        "zeros=(*zeros, *_noise_alone(schema, local, tree, classes)),",
         "zeros=zeros,",
         "server/test_empty_cells_runs.py",
     ),

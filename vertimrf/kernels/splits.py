@@ -142,11 +142,11 @@ def cheapest(masks, numbers, ends, sizes, starts, any_order, row, limit, order):
         limit = max(limit, sizes[a])
     best, lowest = np.int64(0), np.inf
     if k <= ALL_SPLITS:
-        for inner in range(1, 1 << k):
-            if _cells(inner, sizes) <= limit:
-                price = _price(inner, masks, numbers, ends, sizes, any_order, row, order)
+        for mask in range(1, 1 << k):
+            if _cells(mask, sizes) <= limit:
+                price = _price(mask, masks, numbers, ends, sizes, any_order, row, order)
                 if price < lowest:
-                    best, lowest = inner, price
+                    best, lowest = np.int64(mask), price
     else:
         for s in range(len(starts)):
             inner = np.int64(0)

@@ -19,6 +19,7 @@ from vertimrf import (
     ReadOptions,
     Schema,
     Synthesizer,
+    draft_schema,
     evaluate,
     synthesize,
 )
@@ -327,6 +328,22 @@ def test_hotel_stays_are_exact_where_nights_are_measured_in_place_of_departures(
         wrong.append(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
     assert wrong[0] > 0.4
     assert wrong[1] < 0.05
+
+
+def test_a_square_that_a_draft_names_is_exact_in_every_row():
+    rng = np.random.default_rng(0)
+    years = rng.integers(0, 40, RECORDS)
+    columns = {"id": np.arange(RECORDS), "years": years, "squared": years**2, "flag": years > 20}
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    draft = draft_schema(table, "id")
+    (flag,) = draft.flags
+    assert 'write rules = ["squared = years * years"]' in str(flag)
+    content = draft.schema.to_json() | {"rules": ["squared = years * years"]}
+    (party,) = content["party"]
+    party["attribute"] = [a for a in party["attribute"] if a["name"] != "squared"]
+    rows = synthesize(table, "id", 1.0, schema=Schema.from_json(content)).table.to_pandas()
+    assert (rows["squared"] == rows["years"] ** 2).all()
+    assert rows["years"].nunique() > 20
 
 
 def test_a_draft_names_equations_that_every_record_keeps(tmp_path):

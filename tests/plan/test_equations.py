@@ -40,7 +40,9 @@ SCHEMA = Schema.of({"one": ONE})
         (["= whole + code"], "is not clear"),
         (["x = whole + "], "is not clear"),
         (["x = whole + code = any"], "is not clear"),
-        (["x = whole * code"], "is not clear"),
+        (["x = whole * code + any"], "is not clear; .* or area = width"),
+        (["x = x * whole"], "it names a column twice"),
+        (["x = day * code"], "do not add up; a number is a sum or product of numbers"),
         (["x = whole + whole"], "Rule x = whole .* whole: it names a column twice"),
         (["x = x + whole"], "it names a column twice"),
         (["x = whole + cod"], r"Rule x = whole \+ cod: there is no attribute 'cod'"),
@@ -49,7 +51,7 @@ SCHEMA = Schema.of({"one": ONE})
         (["x = whole + code", "x = whole - code"], "or the other rule that computes it"),
         (["x = whole + code", "y = x + any"], r"'x' is computed \(x = whole \+ code\), so rules name"),
         (["x = whole + code", "any <= x"], r"Rule any <= x: 'x' is computed"),
-        (["x = day + later"], "its columns do not add up; a number is a sum of numbers or"),
+        (["x = day + later"], "its columns do not add up; a number is a sum or product of"),
         (["x = day + any"], "do not add up"),
         (["x = day + cents"], "do not add up"),
         (["x = whole - day"], "do not add up"),
@@ -80,6 +82,9 @@ def test_a_sum_beyond_the_calendar_is_refused():
         ("x = later - day", {"edges": (-60, 60), "integral": True, "missing": True}),
         ("x = hour - code", None),
         ("x = weekly + code", {"calendar": "date", "resolution": None}),
+        ("x = whole * whole", {"edges": (-20, 100), "integral": True}),
+        ("x = whole * listed * any", {"edges": (-50, 250)}),
+        ("x = cents * listed", {"edges": (0, 25), "resolution": 0.001, "format": ","}),
         ("x = none + nought", {"edges": (0, 1), "integral": True}),
         ("x = at + code", {"calendar": "timestamp", "edges": (1577836800, 1583020803)}),
         ("x = there - code", {"timezone": "Europe/Vienna", "calendar": "timestamp"}),
@@ -115,6 +120,21 @@ def test_sums_and_their_terms_give_each_other():
         assert rule.solved(name).columns == {*"abcx"} - {name}
         assert (rule.solved(name).total(numbers, attribute) == numbers[name]).all()
     numbers["b"][5] = np.nan
+    assert np.flatnonzero(np.isnan(rule.total(numbers, rule.attribute(attributes)))).tolist() == [5]
+
+
+def test_products_are_those_of_whole_numbers():
+    """Of random decimals, against integer arithmetic in ten-thousandths."""
+    rng = np.random.default_rng(0)
+    rule = parse_rule("x = a * `b c` * a")
+    assert str(rule) == "x = a * `b c` * a"
+    assert parse_rule(str(rule)) == rule == rule.solved("a")
+    tenths = {name: rng.integers(-999, 999, 1000) for name in ("a", "b c")}
+    numbers = {name: values / 10 for name, values in tenths.items()}
+    attributes = [Attribute.numeric(name, [-100, 100], resolution=0.1) for name in tenths]
+    whole = tenths["a"] ** 2 * tenths["b c"]
+    assert (rule.total(numbers, rule.attribute(attributes)) == whole / 1000).all()
+    numbers["a"][5] = np.nan
     assert np.flatnonzero(np.isnan(rule.total(numbers, rule.attribute(attributes)))).tolist() == [5]
 
 

@@ -2185,6 +2185,27 @@ NAMED = (
         "server/test_missing.py",
     ),
     Mutation(
+        "a product has the ends of its terms' ends, as if no number were below 0",
+        "plan/equations.py",
+        "products = [a * b for a in one for b in other]",
+        "products = [one[0] * other[0], one[1] * other[1]]",
+        "plan/test_equations.py",
+    ),
+    Mutation(
+        "a product is rounded to the most decimals of a term",
+        "plan/equations.py",
+        "min(sum(known), DIGITS) if self.product",
+        "max(known) if self.product",
+        "plan/test_equations.py",
+    ),
+    Mutation(
+        "a draft tries no squares",
+        "tables/offers.py",
+        "combinations_with_replacement",
+        "combinations",
+        "test_equations_runs.py::test_a_square_that_a_draft_names_is_exact_in_every_row",
+    ),
+    Mutation(
         "cells that noise alone fills keep some records in the model of a single holder",
         "server/server.py",
         "zeros=(*zeros, *_noise_alone(schema, local, tree, classes)),",

@@ -1,4 +1,4 @@
-"""Equations of a schema: a column is the sum or difference of others ("total = base + bonus").
+"""Equations of a schema: a column is the sum, difference or product of others ("total = base + bonus").
 
 The column is no attribute: no party measures it, and synthetic rows have it from the values of the
 others. A column of the right side that a table lacks is read from the others by the same equation.
@@ -6,7 +6,8 @@ others. A column of the right side that a table lacks is read from the others by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,9 @@ from ..arrays import Floats
 from ..columns.column import Attribute
 from ..errors import SchemaError
 from .names import written
+
+# Most decimals of a product.
+DIGITS = 15
 
 
 class Rule:
@@ -29,19 +33,24 @@ class Rule:
 
 @dataclass(frozen=True)
 class Equation(Rule):
-    """A rule: a column is the sum or difference of others. It is missing where one of them is.
+    """A rule: a column is the sum, difference or product of others. It is missing where one of them is.
 
     Attributes:
         name: name of the column.
         terms: the other columns, each with 1 if it is added, or -1 if it is subtracted.
+        product: whether they are multiplied instead. One of them may occur several times.
     """
 
     name: str
     terms: tuple[tuple[str, int], ...]
+    product: bool = False
 
     def __str__(self) -> str:
-        terms = "".join(f" {'-+'[sign > 0]} {written(name)}" for name, sign in self.terms)
-        return f"{written(self.name)} = {terms.removeprefix(' + ')}"
+        terms = "".join(
+            f" {'*' if self.product else '-+'[sign > 0]} {written(name)}"
+            for name, sign in self.terms
+        )
+        return f"{written(self.name)} = {terms[3:] if terms[1] in '*+' else terms}"
 
     @property
     def columns(self) -> frozenset[str]:
@@ -49,7 +58,9 @@ class Equation(Rule):
         return frozenset(name for name, _ in self.terms)
 
     def solved(self, name: str) -> Equation:
-        """The equation that gives one of the terms."""
+        """The equation that gives one of the terms; this one if it is a product."""
+        if self.product:
+            return self
         sign = dict(self.terms)[name]
         others = ((other, -sign * its) for other, its in self.terms if other != name)
         return Equation(name, ((self.name, sign), *others))
@@ -61,12 +72,13 @@ class Equation(Rule):
             numbers: those of the terms [each shape=(n,), float64].
             attribute: the column's domain, to whose decimals sums are rounded.
         """
-        total: Floats = np.sum([sign * numbers[name] for name, sign in self.terms], axis=0)
+        terms = [sign * numbers[name] for name, sign in self.terms]
+        total: Floats = (np.prod if self.product else np.sum)(terms, axis=0)
         digits = attribute.digits
         return total if digits is None else np.round(total, digits)
 
     def attribute(self, attributes: Iterable[Attribute]) -> Attribute:
-        """The domain of the column, with one bin from the least to the greatest sum.
+        """The domain of the column, with one bin from the least to the greatest number.
 
         Args:
             attributes: those of the schema.
@@ -79,18 +91,22 @@ class Equation(Rule):
         instants = [(term, sign) for term, sign in terms if term.instants is not None]
         net = sum(sign for _, sign in instants)
         digits = [term.digits for term, _ in terms if term.instants is None]
-        most = None if None in digits else max([0, *filter(None, digits)])
+        known = [0, *filter(None, digits)]
+        most = None if None in digits else min(sum(known), DIGITS) if self.product else max(known)
         if (
-            len({term.instants for term, _ in instants}) > 1
+            (self.product and instants)
+            or len({term.instants for term, _ in instants}) > 1
             or net not in (0, 1)
             or (net and (most != 0 or "time" in (instants[0][0].instants or ())))
         ):
             raise SchemaError(
-                f"Rule {self}: its columns do not add up; a number is a sum of numbers or the difference of two dates, times or "
+                f"Rule {self}: its columns do not add up; a number is a sum or product of numbers, or the difference of two dates, times or "
                 "timestamps of one zone; a date or timestamp is another one and whole numbers of days or seconds."
             )
         ends = [sorted(sign * end for end in term.extremes) for term, sign in terms]
-        low, high = map(sum, zip(*ends, strict=True))
+        low, high = (
+            functools.reduce(_ends, ends) if self.product else map(sum, zip(*ends, strict=True))
+        )
         edges, missing = (low, max(high, low + 1)), any(term.missing for term, _ in terms)
         if net:
             return instants[0][0].sums(self.name, edges, missing)
@@ -104,6 +120,12 @@ class Equation(Rule):
             missing=missing,
             format=next(iter(written_as), None),
         )
+
+
+def _ends(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    """The least and the greatest product of numbers between two ends each."""
+    products = [a * b for a in one for b in other]
+    return [min(products), max(products)]
 
 
 def check_numbers(rule: Any, name: str, named: Mapping[str, Attribute]) -> Attribute:

@@ -25,8 +25,8 @@ from .names import QUOTED, unquoted, written
 MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000
 SIDE = rf"(\s*{QUOTED}\s*|[^`<>=]*)"
 ORDER = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
-TERM = rf"(\s*{QUOTED}\s*|[^`<>=+-]+)"
-EQUATION = re.compile(f"{TERM}=({TERM}(?:[+-]{TERM})+)", re.DOTALL)
+TERM = rf"(\s*{QUOTED}\s*|[^`<>=*+-]+)"
+EQUATION = re.compile(rf"{TERM}=({TERM}(?:(?:[+-]{TERM})+|(?:\*{TERM})+))", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def parse_rule(text: Any) -> Rule:
     """Read a rule.
 
     Args:
-        text: two columns with <=, <, >= or > between them; or a column, =, and columns with + or -
-            between them. Names with other characters than letters and digits may stand between
+        text: two columns with <=, <, >= or > between them; or a column, =, and columns with + or -,
+            or with *, between them. Names with other characters than letters and digits may stand between
             backticks.
 
     Raises:
@@ -71,7 +71,7 @@ def parse_rule(text: Any) -> Rule:
     """
     text = str(text)[: MAX_LENGTH + 1]
     order, equation = ORDER.fullmatch(text), EQUATION.fullmatch(text)
-    terms = re.findall(f"([+-]?){TERM}", equation[2]) if equation else []
+    terms = re.findall(f"([*+-]?){TERM}", equation[2]) if equation else []
     sides = (
         order.group(1, 3)
         if order
@@ -83,15 +83,16 @@ def parse_rule(text: Any) -> Rule:
     if len(text) > MAX_LENGTH or not sides or len(names) < len(sides):
         raise SchemaError(
             f"The rule {text[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
-            f"arrival <= departure, or an equation, as in total = base + bonus, in at most {MAX_LENGTH} characters."
+            f"arrival <= departure, or an equation, as in total = base + bonus or area = width * height, in at most {MAX_LENGTH} characters."
         )
     if order:
         low, high = reversed(names) if order[2].startswith(">") else names
         return Order(low, high, len(order[2]) == 1)
-    if len(set(names)) < len(names):
+    product = any(sign == "*" for sign, _ in terms)
+    if names[0] in names[1:] or (len(set(names)) < len(names) and not product):
         raise SchemaError(f"Rule {text.strip()}: it names a column twice.")
     signs = [-1 if sign == "-" else 1 for sign, _ in terms]
-    return Equation(names[0], tuple(zip(names[1:], signs, strict=True)))
+    return Equation(names[0], tuple(zip(names[1:], signs, strict=True)), product)
 
 
 def in_order(rules: Iterable[Order]) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ SHORT = 0.1
 
 
 def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[Equation, str, str]]:
-    """Equations that a table keeps: sums of two numbers, and dates a short time after others.
+    """Equations that a table keeps: sums and products of two numbers, and dates a short time after
+    others.
 
     Args:
         table: the records.
@@ -39,10 +40,10 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
     }
     names = {_tried(values): name for name, values in numbers.items()}
 
-    def added(total: str, one: str, other: str) -> tuple[Equation, str, str]:
+    def given(total: str, one: str, sign: str, other: str) -> tuple[Equation, str, str]:
         return (
-            Equation(total, ((one, 1), (other, 1))),
-            f"is {one!r} + {other!r} in every record",
+            Equation(total, ((one, 1), (other, 1)), sign == "*"),
+            f"is {one!r} {sign} {other!r} in every record",
             "delete its section",
         )
 
@@ -50,18 +51,21 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[tuple[E
         name = names.get(_tried(values))
         return None if name is None or differ(numbers[name], values).any() else name
 
-    for one, other in itertools.combinations(numbers, 2):
+    for one, other in itertools.combinations_with_replacement(numbers, 2):
         with np.errstate(over="ignore", invalid="ignore"):
-            name = equal(numbers[one] + numbers[other])
-        if name not in (None, one, other):
-            yield added(name, one, other)
+            results = {"*": numbers[one] * numbers[other]}
+            if one != other:
+                results["+"] = numbers[one] + numbers[other]
+        for sign, values in results.items():
+            if (name := equal(values)) not in (None, one, other):
+                yield given(str(name), one, sign, other)
     dates = [a for a in varying if a.instants and a.instants[0] != "time"]
     for low, high in itertools.permutations(dates, 2):
         if low.instants == high.instants:
             first = numbers_of(table, low, "The table")
             later = numbers_of(table, high, "The table") - first
             if name := equal(later):
-                yield added(high.name, low.name, name)
+                yield given(high.name, low.name, "+", name)
                 continue
             later, first = later[~np.isnan(later)], first[~np.isnan(first)]
             longest = later.max(initial=0)

@@ -13,7 +13,8 @@ what was released, and costs no privacy.
 4. The cells are emptied if this, and at least 0, is at most ERRORS of its standard errors and, with
    one more, at most PART of the records that independent columns have there.
 
-So a cell of k standard errors is emptied in a share Phi(NEAR - k) of the runs, or fewer.
+So a cell of k standard errors is emptied in a share Phi(NEAR - k) of the runs, or fewer. Where rows
+or columns were added up, errors are those of the sums: rare values are less safe than others.
 """
 
 from __future__ import annotations

@@ -134,11 +134,11 @@ def test_rows_in_pieces_have_the_same_law_and_few_rows_none():
 
 
 def test_many_bins_have_fewer_parts():
-    edges = tuple(np.linspace(-6, 6, 301))
+    edges = tuple(np.linspace(-6, 6, 61))
     attributes, codes, spans = made(normal(0.95), edges)
     places, at = drawn(attributes, codes, spans)
     (link,) = places.links
-    assert link.parts == int((MOST_CELLS / 300**2) ** 0.5) < PARTS
+    assert link.parts == int((MOST_CELLS / 60**2) ** 0.5) < PARTS
     assert (at >= 0).all()
     assert (at < 1).all()
 

@@ -30,10 +30,10 @@ Rows = npt.NDArray[np.integer]
 WEAK, ERRORS = 0.3, 5.0
 # Most rows that are counted.
 MOST_ROWS = 1 << 18
-# Parts of a bin, of equal shares; fewer, if two columns would have more than MOST_CELLS cells.
-PARTS, MOST_CELLS = 16, 1 << 19
+# Parts of a bin, of equal shares; fewer, but two, if two columns would have more than MOST_CELLS cells.
+PARTS, MOST_CELLS = 16, 1 << 15
 # Rounds of raking.
-RAKING = 15
+RAKING = 10
 # Quantiles that tell the spread, in standard deviations of a normal distribution beside the median.
 # Noise in cells without records moves quantiles less than means.
 QUANTILES = np.array([0.16, 0.5, 0.84])
@@ -93,7 +93,7 @@ class Places:
         links = []
         for pair in places._strongest(codes, absent, list(held)):
             sizes = [places.present[a] for a in pair]
-            parts = min(PARTS, math.isqrt(MOST_CELLS // math.prod(sizes)))
+            parts = min(PARTS, max(math.isqrt(MOST_CELLS // math.prod(sizes)), 2))
             at = (np.arange(parts) + 0.5) / parts
             x, y = (
                 attributes[a].drawn(np.repeat(np.arange(n), parts), held[a], np.tile(at, n))
@@ -150,7 +150,7 @@ class Places:
             for i, j in zip(*np.unravel_index(order, ties.shape), strict=True)
             if i < j
             and ties[i, j] >= least
-            and 4 * self.present[some[i]] * self.present[some[j]] <= MOST_CELLS
+            and self.present[some[i]] * self.present[some[j]] <= MOST_CELLS
         ]
         out: list[tuple[int, int]] = []
         drawn: set[int] = set()

@@ -279,7 +279,8 @@ class Model:
     def _draw(self, noise: Noise, rows: int | None, rng: np.random.Generator) -> pa.Table:
         """Rows of a model of other people and other noise."""
         zeros = ruling_out(self.schema.sizes, self.schema.combinations)
-        redrawn = noise.redrawn(self.field, zeros, rng)
+        numbers = [attribute.in_order for attribute in self.schema.attributes]
+        redrawn = noise.redrawn(self.field, zeros, numbers, rng)
         again = Model(self.schema, redrawn, self.ledger, shapes=self.shapes)
         return again.sample(rows, seed=int(rng.integers(1 << 63)))
 

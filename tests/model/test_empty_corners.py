@@ -11,7 +11,7 @@ from vertimrf.model.measurement import Measurement
 
 SIZES = (10, 8, 2)
 TREE = junction_tree(SIZES, [(0, 1), (1, 2)])
-IN_ORDER = {0: 10, 1: 8}
+IN_ORDER = (10, 8, 0)
 SIGMA = 50.0
 
 
@@ -27,7 +27,7 @@ def ridge(correlation, records=100_000.0):
 def emptied(counts, seed, ordered=IN_ORDER, tree=TREE, **parts):
     noise = np.random.default_rng(seed).normal(0, SIGMA, counts.shape)
     m = Measurement((0, 1), (None, None), counts + noise, SIGMA, **parts)
-    return m, empty_corners([m], ordered, tree)
+    return m, empty_corners([m], ordered, tree, {})
 
 
 def test_corners_without_records_are_emptied_and_others_are_not():

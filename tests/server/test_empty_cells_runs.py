@@ -30,7 +30,9 @@ def test_rows_and_redrawn_models_keep_a_map(world, parties):
     messages = messages_of(plan, dealt(schema, world), Secret(bytes(range(32))), fixed=True)
     result = run_server(plan, messages, seed=0)
     assert ((result.codes[0] > 6) != result.codes[1]).mean() < 0.004
-    again = result.figures.noise.redrawn(result.model, (), np.random.default_rng(1))
+    again = result.figures.noise.redrawn(
+        result.model, (), [0] * len(result.model.sizes), np.random.default_rng(1)
+    )
     for model in (result.model, again):
         counts = model.marginal((0, 1))
         assert (counts == 0).sum() >= 8

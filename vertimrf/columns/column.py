@@ -158,6 +158,11 @@ class Attribute(ABC):
         return None
 
     @property
+    def in_order(self) -> int:
+        """How many codes are numbers in order, the first ones; 0 if values are listed."""
+        return self.present if self.limits else 0
+
+    @property
     def bounds_text(self) -> str:
         """The limits as a text."""
         return ""

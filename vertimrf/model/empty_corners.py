@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import Flags, Floats, Ints
 from .junction_tree import JunctionTree
 from .markov_random_field import Factor
-from .measurement import Measurement
+from .measurement import BinMap, Measurement
 from .structural_zeros import allowing
 
 # Chosen on the demo's delays, not on the four data sets of the paper.
@@ -28,14 +28,18 @@ SHOWN, ERRORS, PART = np.arange(4.0, 0.5, -0.5), 1.5, 0.2
 
 
 def empty_corners(
-    measurements: Sequence[Measurement], ordered: Mapping[int, int], tree: JunctionTree
+    measurements: Sequence[Measurement],
+    numbers: Sequence[int],
+    tree: JunctionTree,
+    classes: Mapping[int, BinMap],
 ) -> list[Factor]:
     """Rule out the corners of pairs that noise alone fills.
 
     Args:
         measurements: noisy marginals. Pairs count that they hold value by value.
-        ordered: attributes of ordered codes, and how many codes are in order, the first ones.
+        numbers: how many codes of each attribute are numbers in order, the first ones.
         tree: pairs that none of its cliques holds are left alone.
+        classes: domain compression. Attributes that have it are left alone.
 
     Returns:
         A factor for each pair with such corners.
@@ -44,7 +48,11 @@ def empty_corners(
     for m in measurements:
         if m.contrasts or m.trend:
             continue
-        known = [k for k, a in enumerate(m.attributes) if a in ordered and m.bins[k] is None]
+        known = [
+            k
+            for k, a in enumerate(m.attributes)
+            if numbers[a] and a not in classes and m.bins[k] is None
+        ]
         for axes in itertools.combinations(known, 2):
             pair = tuple(m.attributes[k] for k in axes)
             if tree.covering(pair) >= 0:
@@ -56,7 +64,7 @@ def empty_corners(
                 sums[pair] = before + counts, more + precision
     out = []
     for pair, (counts, precision) in sums.items():
-        cells = tuple(slice(ordered[a]) for a in pair)
+        cells = tuple(slice(numbers[a]) for a in pair)
         empty = np.zeros(counts.shape, np.bool_)
         empty[cells] = _corners(counts[cells] / precision, precision**-0.5)
         if empty.any():

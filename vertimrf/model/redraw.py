@@ -32,6 +32,7 @@ from ..errors import ModelError
 from ..kernels.contingency import contingency
 from .couple import codes_of
 from .empty_cells import empty_cells
+from .empty_corners import empty_corners
 from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
@@ -91,19 +92,26 @@ class Noise:
         return cls(tuple(out), tuple(trends))
 
     def redrawn(
-        self, field: MarkovRandomField, zeros: Sequence[Factor], rng: np.random.Generator
+        self,
+        field: MarkovRandomField,
+        zeros: Sequence[Factor],
+        numbers: Sequence[int],
+        rng: np.random.Generator,
     ) -> MarkovRandomField:
         """A model of other people and other noise.
 
         Args:
             field: the fitted model.
             zeros: its structural zeros.
+            numbers: as for :func:`~.empty_corners.empty_corners`.
             rng: draws people and noise; never for privacy.
         """
         rows = max(round(field.total), 1)
-        biased = _fitted(field, self._measured(field, sample(field, rows, rng), rng), zeros)
+        biased = _fitted(
+            field, self._measured(field, sample(field, rows, rng), rng), zeros, numbers
+        )
         again = self._measured(biased, draw_people(biased, rows, rng), rng)
-        return _fitted(biased, again, zeros, biased, REFIT)
+        return _fitted(biased, again, zeros, numbers, biased, REFIT)
 
     def _measured(
         self, field: MarkovRandomField, rows: Codes, rng: np.random.Generator
@@ -186,6 +194,7 @@ def _fitted(
     field: MarkovRandomField,
     measurements: Sequence[Measurement],
     zeros: Sequence[Factor],
+    numbers: Sequence[int],
     warm: MarkovRandomField | None = None,
     options: FitOptions = DEFAULT,
 ) -> MarkovRandomField:
@@ -197,7 +206,11 @@ def _fitted(
         field.total,
         tree=field.tree,
         warm=warm,
-        zeros=(*zeros, *empty_cells(inside, field.tree, field.class_maps)),
+        zeros=(
+            *zeros,
+            *empty_cells(inside, field.tree, field.class_maps),
+            *empty_corners(inside, numbers, field.tree, field.class_maps),
+        ),
         classes=field.class_maps,
         options=options,
     )

@@ -493,9 +493,8 @@ def _noise_alone(
     schema: Schema, local: Sequence[Measurement], tree: JunctionTree, classes: Mapping[int, BinMap]
 ) -> list[Factor]:
     """Rule out the cells and corners of pairs of each party that noise alone fills."""
-    every = enumerate(schema.attributes)
-    numbers = {a: each.present for a, each in every if each.limits and a not in classes}
-    return [*empty_cells(local, tree, classes), *empty_corners(local, numbers, tree)]
+    numbers = [attribute.in_order for attribute in schema.attributes]
+    return [*empty_cells(local, tree, classes), *empty_corners(local, numbers, tree, classes)]
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import click
 
 from ..errors import PlanError
 from ..files.atomic import check_space
-from ..plan.defaults import AUTO, PAIRS_BYTES
+from ..plan.defaults import AUTO, ENCODER, PAIRS_BYTES
 from ..plan.options import PlanOptions
-from ..releases.auto import ENCODERS
+from ..releases.auto import chosen
 from ..tables.read_options import ReadOptions
 from .common import (
     compile_kernels,
@@ -83,8 +83,9 @@ def synthesize(
     needed = messages * (planning.message_bytes or PAIRS_BYTES)
     if short := check_space(Path(tempfile.gettempdir()), needed):
         raise PlanError(short)
-    asked = planning.encoder
-    compile_kernels("party", "server", *(ENCODERS.values() if asked == AUTO else [asked]))
+    # Without a schema nobody states that people are the same.
+    encoder = planning.encoder if domains is None else chosen(domains.schema, planning)[0].encoder
+    compile_kernels("party", "server", ENCODER if encoder == AUTO else encoder)
     from ..trial import synthesize as run_trial
 
     trial = run_trial(

@@ -8,7 +8,8 @@ TAU = 500_000
 # Count sketches are more accurate than scheduled pairs of the same size, and much faster
 # (benchmarks/results/message-size.md).
 ENCODER = "count-sketch"
-# The planner chooses (vertimrf/releases/auto.py).
+# The default of plans: encrypted counts where they are proposed, else this one
+# (vertimrf/releases/auto.py).
 AUTO = "auto"
 # Shares of the budget: the noisy record count, local models, sketches across parties.
 SHARES = (0.01, 0.49, 0.50)

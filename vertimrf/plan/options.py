@@ -85,8 +85,8 @@ class PlanOptions:
         delta: privacy target; default 1 / expected_records squared, at most 1e-6
             (:func:`~.defaults.default_delta`).
         tau: largest clique of the global model, in cells (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch"; "auto", which takes "encrypted" for two parties that state the same
-            people and count sketches otherwise (:mod:`vertimrf.releases.auto`); "encrypted", whose epsilon holds if parties collude with the
+        encoder: "auto", which takes "encrypted" for two parties that state the same people and
+            count sketches otherwise (:mod:`vertimrf.releases.auto`); "count-sketch"; "encrypted", whose epsilon holds if parties collude with the
             server, for parties with the same people; "scheduled-pairs", which needs larger
             messages; "grr", the paper's baseline of randomised responses, whose target is about
             replacing one record; or "published", the paper's encoder, whose privacy claim does not
@@ -126,8 +126,8 @@ class PlanOptions:
     delta: float | None = described(None, DELTA_HELP)
     tau: int = described(TAU, "Largest clique of the global model, in cells.")
     encoder: str = described(
-        ENCODER,
-        "count-sketch; encrypted (parties may collude); auto (encrypted if two parties state the same people); scheduled-pairs; grr (baseline, replace one record); published (not private).",
+        AUTO,
+        "auto (encrypted if two parties state the same people, else count-sketch); count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
     )
     claim_as_published: bool = described(
         False, "Needed for the published encoder: its claim does not hold."
@@ -165,7 +165,7 @@ class PlanOptions:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
         if self.encoder not in (AUTO, *KINDS):
             raise PlanError(
-                f"Unknown encoder {self.encoder!r}; use 'count-sketch', 'auto', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
+                f"Unknown encoder {self.encoder!r}; use 'auto', 'count-sketch', 'encrypted' or 'scheduled-pairs', or 'grr' or 'published' to compare."
             )
         if (
             self.message_bytes is not None

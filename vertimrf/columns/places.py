@@ -12,6 +12,7 @@ Each number is drawn beside that of one other column, along a forest of the stro
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,20 +91,22 @@ class Places:
         places = cls(tuple(attribute.present for attribute in attributes), ())
         codes, absent = codes[:, :MOST_ROWS], absent[:, :MOST_ROWS]
         held = {a: span for a, span in enumerate(spans) if span is not None}
+
+        @functools.cache
+        def middles(a: int, parts: int) -> Floats:
+            bins = places.present[a]
+            at = np.tile((np.arange(parts) + 0.5) / parts, bins)
+            numbers = attributes[a].drawn(np.repeat(np.arange(bins), parts), held[a], at)
+            return numbers.reshape(bins, parts)
+
         links = []
         for pair in places._strongest(codes, absent, list(held)):
             sizes = [places.present[a] for a in pair]
             parts = min(PARTS, max(math.isqrt(MOST_CELLS // math.prod(sizes)), 2))
-            at = (np.arange(parts) + 0.5) / parts
-            x, y = (
-                attributes[a].drawn(np.repeat(np.arange(n), parts), held[a], np.tile(at, n))
-                for a, n in zip(pair, sizes, strict=True)
-            )
             _, first, second = places._known(codes, absent, *pair)
             counts = np.bincount(first * sizes[1] + second, minlength=math.prod(sizes))
-            table = _finer(
-                counts.reshape(sizes).astype(float), x.reshape(-1, parts), y.reshape(-1, parts)
-            )
+            x, y = (middles(a, parts) for a in pair)
+            table = _finer(counts.reshape(sizes).astype(float), x, y)
             alone = _running(table.sum(axis=3).transpose(0, 2, 1))
             links.append(_Link(*pair, parts, alone, _running(table)))
         return cls(places.present, tuple(links))
@@ -183,11 +186,7 @@ def _finer(counts: Floats, x: Floats, y: Floats) -> Floats:
     spread = np.sqrt(np.maximum(spread**2 - rise**2, LEAST_SPREAD * spread**2)) / 2 + 1e-150
     away = (y - line[:, :, None, None]) / spread[:, None, None, None]
     table: Floats = np.exp(-np.square(away) / 2) + LEAST_DENSITY
-    for _ in range(RAKING):
-        _scale(table, (rows / parts)[:, None], (2, 3))
-        _scale(table, (columns / parts)[:, None], (0, 1))
-        _scale(table, counts, (1, 3))
-    return table
+    return _raked(table, rows / parts, columns / parts, counts)
 
 
 def _along(at: Floats, x: Floats, y: Floats) -> Floats:
@@ -201,11 +200,31 @@ def _along(at: Floats, x: Floats, y: Floats) -> Floats:
     return line
 
 
-def _scale(table: Floats, wanted: Floats, axes: tuple[int, int]) -> None:
-    """Scale a table so that its sums over some axes are the wanted ones."""
-    sums = table.sum(axis=axes)
-    factors = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
-    table *= np.expand_dims(factors, axes)
+def _raked(table: Floats, rows: Floats, columns: Floats, counts: Floats) -> Floats:
+    """Scale a table of parts of bins, so that all parts of a bin have the same sum, and bins their counts.
+
+    Args:
+        table: the first guess [shape=(bins, parts, bins, parts), float64].
+        rows, columns: the sum of each part of a bin of either column [shape=(bins,), float64].
+        counts: the sum of the parts of two bins [shape=(bins, bins), float64].
+    """
+    u, p, v, q = table.shape
+    by_first = table.reshape(u, p, v * q)
+    by_second = np.ascontiguousarray(table.transpose(2, 0, 1, 3)).reshape(v, u * p, q)
+    second, both = np.ones((v, q)), np.ones((u, v))
+    # Factors change in place of the table.
+    for _ in range(RAKING):
+        sums = (by_second @ second[:, :, None]).reshape(v, u, p)
+        first = _over(rows[:, None], np.einsum("vup,uv->up", sums, both))
+        sums = (first[:, None, :] @ by_first).reshape(u, v, q)
+        second = _over(columns[:, None], np.einsum("uvq,uv->vq", sums, both))
+        both = _over(counts, np.einsum("uvq,vq->uv", sums, second))
+    out: Floats = table * first[:, :, None, None] * second * both[:, None, :, None]
+    return out
+
+
+def _over(wanted: Floats, sums: Floats) -> Floats:
+    return np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
 def _running(shares: Floats) -> Floats:
@@ -229,7 +248,12 @@ def _placed(running: Floats, here: Integers, parts: int, chance: Floats) -> Floa
         chance: even chances [shape=(n,), float64].
     """
     at = here + chance
-    chosen = np.minimum(np.searchsorted(running, at, side="right"), (here + 1) * parts - 1)
+    # By halves, in the row alone.
+    chosen = here * parts
+    last = chosen + parts - 1
+    for step in 1 << np.arange(parts.bit_length())[::-1]:
+        beyond = np.minimum(chosen + step, last)
+        chosen = np.where(running[beyond - 1] <= at, beyond, chosen)
     low = np.where(chosen == here * parts, here, running[np.maximum(chosen - 1, 0)])
     width = running[chosen] - low
     inside = np.divide(at - low, width, out=np.full(len(at), 0.5), where=width > 0)

@@ -8,6 +8,7 @@ from vertimrf.model.empty_corners import empty_corners
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
+from vertimrf.model.redraw import Noise
 
 SIZES = (10, 8, 2)
 TREE = junction_tree(SIZES, [(0, 1), (1, 2)])
@@ -54,10 +55,10 @@ def test_independent_columns_keep_all_cells(records):
 
 def test_only_pairs_in_order_and_in_cliques_are_emptied():
     counts = ridge(0.98)
-    assert emptied(counts, 0, {0: 10})[1] == []
+    assert emptied(counts, 0, (10, 0, 0))[1] == []
     assert emptied(counts, 0, tree=junction_tree(SIZES, []))[1] == []
     assert emptied(counts, 0, contrasts=(0, 1))[1] == []
-    _, (factor,) = emptied(counts, 0, {0: 9, 1: 8})
+    _, (factor,) = emptied(counts, 0, (9, 8, 0))
     assert (factor.logs[9] == 0).all()
 
 
@@ -68,4 +69,14 @@ def test_a_fit_with_empty_corners_has_less_mass_far_from_the_truth():
         m, factors = emptied(counts, 1)
         field = fit(SIZES, [m], counts.sum(), tree=TREE, zeros=factors if zeros else ())
         wrong.append(float(field.marginal((0, 1))[counts < 1].sum()))
+    assert wrong[0] < wrong[1] / 2
+
+
+def test_a_redrawn_model_has_empty_corners_too():
+    counts, wrong = ridge(0.98), []
+    m, factors = emptied(counts, 1)
+    field = fit(SIZES, [m], counts.sum(), tree=TREE, zeros=factors)
+    for numbers in (IN_ORDER, (0, 0, 0)):
+        again = Noise.of(field, [m], ()).redrawn(field, (), numbers, np.random.default_rng(1))
+        wrong.append(float(again.marginal((0, 1))[counts < 1].sum()))
     assert wrong[0] < wrong[1] / 2

@@ -72,11 +72,14 @@ def test_a_fit_with_empty_corners_has_less_mass_far_from_the_truth():
     assert wrong[0] < wrong[1] / 2
 
 
-def test_a_redrawn_model_has_empty_corners_too():
-    counts, wrong = ridge(0.98), []
-    m, factors = emptied(counts, 1)
-    field = fit(SIZES, [m], counts.sum(), tree=TREE, zeros=factors)
-    for numbers in (IN_ORDER, (0, 0, 0)):
-        again = Noise.of(field, [m], ()).redrawn(field, (), numbers, np.random.default_rng(1))
-        wrong.append(float(again.marginal((0, 1))[counts < 1].sum()))
+def test_redrawn_models_have_empty_corners_too():
+    """In 20 runs together, fewer than half of the records that are there otherwise: a quarter, with a standard error of a tenth."""
+    counts, wrong = ridge(0.98), np.zeros(2)
+    for seed in range(20):
+        m, factors = emptied(counts, seed)
+        field = fit(SIZES, [m], counts.sum(), tree=TREE, zeros=factors)
+        noise = Noise.of(field, [m], ())
+        for i, numbers in enumerate((IN_ORDER, (0, 0, 0))):
+            again = noise.redrawn(field, (), numbers, np.random.default_rng(seed))
+            wrong[i] += again.marginal((0, 1))[counts < 1].sum()
     assert wrong[0] < wrong[1] / 2

@@ -44,6 +44,7 @@ from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, code_s
 from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encrypted_counts.encoding import Steps
 from vertimrf.releases.encrypted_counts.lattice import PrivateKey
+from vertimrf.releases.encrypted_counts.parameters import table_weight
 from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
@@ -313,15 +314,17 @@ def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
         others: further records.
     """
     groups = math.isqrt(BATCH * tables) + 1
+    # A contrast and three counts, so that all tables have the same noise.
     columns = {
-        name: [Attribute.integer(f"{name}{i}", 2 + (i % 8 == 0)) for i in range(groups)]
-        for name in ("one", "two")
+        name: [Attribute.integer(f"{name}{i}", size) for i in range(groups)]
+        for name, size in (("one", 2), ("two", 3))
     }
     planning = PlanOptions(
         delta=1e-5, expected_records=7000, encoder="encrypted", even_if_useless=True
     )
     plan = make_plan(Schema.of(columns), 1.0, planning)
-    sketch = replace(plan.sketch, sigma=sigma)
+    weight = table_weight(plan.sketch.rows(0) * plan.sketch.rows(groups))
+    sketch = replace(plan.sketch, sigma=sigma * math.sqrt(weight))
     plan = replace(plan, sketch=sketch)
     digests = np.arange(others + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     rng = np.random.default_rng(0)

@@ -241,7 +241,7 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
             one_way = len(sizes) / (2 * local.one_way_sigma**2)
         if local.units:
             larger += local.units / (2 * local.unit_sigma**2)
-        if local.score_sigma:
+        if local.score_sigma and len(sizes) > 1:
             noise = local.score_sigma / SCORE_SENSITIVITY
             larger += math.comb(len(sizes), 2) / (2 * noise**2)
         spent += one_way + larger

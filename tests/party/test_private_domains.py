@@ -168,8 +168,8 @@ def test_someone_who_is_alone_in_every_column_shows_in_any_as_seldom_as_is_price
 
 
 def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
-    """Six kinds of columns, 50,000 records, epsilon 0.1 each, real noise. In 60 runs at most 1.2 % of a column were clipped, and
-    one bin of one run had more than a third of the records: the noise had widened its range."""
+    """Six kinds of columns, 50,000 records, epsilon 0.1 each, real noise. In 100 runs at most 4.1 % of a column were clipped, and
+    no bin had more than 29 % of the records."""
     rng = np.random.default_rng(1)
     rows = 50_000
     pay = np.round(np.exp(rng.normal(10.3, 0.6, rows)))

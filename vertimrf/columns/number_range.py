@@ -72,7 +72,8 @@ def find_edges(
     else:
         part, (low, high) = 0.0, bounds
     rest = (1 - part) / (PARTS[1] + PARTS[2])
-    edges = divide(low, high, step)
+    # Cells that are narrow near zero, and nearly empty, would part the numbers on either side of it.
+    edges = divide(low, high, step, finest=1.0)
     counts, scale = histogram(edges, rest * PARTS[1])
     first, end = significant_range(counts, scale, 1.0) or (0, len(counts))
     level = min(max(PART_OF_MEAN * float(counts[first:end].mean()) / scale, FAINT), PLAIN)
@@ -98,12 +99,17 @@ def octaves(step: float) -> Floats:
     return np.concatenate([-sizes[::-1], [0.0], sizes])
 
 
-def divide(low: float, high: float, step: float) -> Floats:
-    """Divide a range into cells of equal width, and into narrower ones near zero."""
+def divide(low: float, high: float, step: float, finest: float = FINEST) -> Floats:
+    """Divide a range into cells of equal width, and into narrower ones near zero.
+
+    Args:
+        low, high, step: the range, and of what edges are multiples; 0 if of nothing.
+        finest: share of the range's larger end down to which cells are narrower.
+    """
     even = np.linspace(low, high, CELLS + 1)
     size = max(abs(low), abs(high))
     powers = size * 2.0 ** (
-        -np.arange(STEPS_PER_OCTAVE * math.log2(1 / FINEST) + 1) / STEPS_PER_OCTAVE
+        -np.arange(STEPS_PER_OCTAVE * math.log2(1 / finest) + 1) / STEPS_PER_OCTAVE
     )
     near_zero = np.concatenate([-powers, [0.0], powers[::-1]])
     # Only the cells next to zero are divided.

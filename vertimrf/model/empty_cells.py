@@ -94,7 +94,8 @@ def _emptied(group: Group, alone: Sequence[Measurement]) -> Flags:
     empty = inside & (counts < NEAR * errors)
     near = inside & (np.abs(counts - NEAR * errors) < errors / 2)
     records = max(counts[empty].sum() + errors[near].sum(), 0.0)
-    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0))[empty].sum() / counts.sum()
+    total = max(counts.sum(), 1.0)
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0))[empty].sum() / total
     out: Flags = empty[np.ix_(*maps)]
     squares = [np.square(part).sum() for part in _parts(out.astype(np.float64))]
     error = math.sqrt(float((squares / precisions).sum()))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Flags, Floats, Integers
+from ..arrays import Flags, Floats, Integers, Ints, Pair
 from .column import Attribute
 from .inside import Span
 
@@ -69,7 +69,7 @@ class Places:
         links: the pairs of columns, in the order in which they are drawn.
     """
 
-    present: tuple[int, ...]
+    present: Ints
     links: tuple[_Link, ...]
 
     @classmethod
@@ -88,28 +88,28 @@ class Places:
             spans: where the numbers of a column are drawn; None if a code is a value.
             absent: values that no party has [shape=(d, n), bool].
         """
-        places = cls(tuple(attribute.present for attribute in attributes), ())
+        present = tuple(attribute.present for attribute in attributes)
         codes, absent = codes[:, :MOST_ROWS], absent[:, :MOST_ROWS]
         held = {a: span for a, span in enumerate(spans) if span is not None}
 
         @functools.cache
         def middles(a: int, parts: int) -> Floats:
-            bins = places.present[a]
+            bins = present[a]
             at = np.tile((np.arange(parts) + 0.5) / parts, bins)
             numbers = attributes[a].drawn(np.repeat(np.arange(bins), parts), held[a], at)
             return numbers.reshape(bins, parts)
 
         links = []
-        for pair in places._strongest(codes, absent, list(held)):
-            sizes = [places.present[a] for a in pair]
+        for pair in _strongest(codes, absent, present, list(held)):
+            sizes = [present[a] for a in pair]
             parts = min(PARTS, max(math.isqrt(MOST_CELLS // math.prod(sizes)), 2))
-            _, first, second = places._known(codes, absent, *pair)
+            _, first, second = _known(codes, absent, present, *pair)
             counts = np.bincount(first * sizes[1] + second, minlength=math.prod(sizes))
             x, y = (middles(a, parts) for a in pair)
             table = _finer(counts.reshape(sizes).astype(float), x, y)
             alone = _running(table.sum(axis=3).transpose(0, 2, 1))
             links.append(_Link(*pair, parts, alone, _running(table)))
-        return cls(places.present, tuple(links))
+        return cls(present, tuple(links))
 
     def drawn(self, codes: Rows, absent: Flags, rng: np.random.Generator) -> list[Floats]:
         """Places inside bins, from 0 to 1 by the share of the bin's records [each shape=(n,), float64].
@@ -121,7 +121,7 @@ class Places:
         places: list[Floats] = list(rng.random(codes.shape))
         done = set()
         for a, b, parts, alone, beside in self.links:
-            rows, first, second = self._known(codes, absent, a, b)
+            rows, first, second = _known(codes, absent, self.present, a, b)
             if a not in done:
                 here = first * self.present[b] + second
                 places[a][rows] = _placed(alone, here, parts, places[a][rows])
@@ -131,38 +131,38 @@ class Places:
             done |= {a, b}
         return places
 
-    def _known(self, codes: Rows, absent: Flags, *some: int) -> list[Integers]:
-        """The rows in which some columns have values, and their codes there [each shape=(n,), int64]."""
-        present = [(codes[a] < self.present[a]) & ~absent[a] for a in some]
-        rows = np.flatnonzero(np.all(present, axis=0))
-        return [rows, *(codes[a, rows].astype(np.int64) for a in some)]
 
-    def _strongest(self, codes: Rows, absent: Flags, some: list[int]) -> list[tuple[int, int]]:
-        """Pairs of columns that form a forest, each beside one before it if there is one."""
-        ranks = np.zeros((len(some), codes.shape[1]), np.float32)
-        for row, a in enumerate(some):
-            rows, known = self._known(codes, absent, a)
-            counts = np.bincount(known, minlength=self.present[a])
-            ranks[row, rows] = (np.cumsum(counts) - counts / 2 - len(rows) / 2)[known]
-            ranks[row] /= max(np.linalg.norm(ranks[row]), 1.0)
-        ties = np.abs(ranks @ ranks.T)
-        least = max(WEAK, ERRORS / max(codes.shape[1], 1) ** 0.5)
-        order = np.argsort(-ties, axis=None, kind="stable")
-        pairs = [
-            (some[i], some[j])
-            for i, j in zip(*np.unravel_index(order, ties.shape), strict=True)
-            if i < j
-            and ties[i, j] >= least
-            and self.present[some[i]] * self.present[some[j]] <= MOST_CELLS
-        ]
-        out: list[tuple[int, int]] = []
-        drawn: set[int] = set()
-        while pairs:
-            a, b = next((pair for pair in pairs if drawn & {*pair}), pairs[0])
-            out.append((b, a) if b in drawn else (a, b))
-            drawn |= {a, b}
-            pairs = [pair for pair in pairs if not drawn >= {*pair}]
-        return out
+def _known(codes: Rows, absent: Flags, present: Ints, *some: int) -> list[Integers]:
+    """The rows in which some columns have values, and their codes there [each shape=(n,), int64]."""
+    known = [(codes[a] < present[a]) & ~absent[a] for a in some]
+    rows = np.flatnonzero(np.all(known, axis=0))
+    return [rows, *(codes[a, rows].astype(np.int64) for a in some)]
+
+
+def _strongest(codes: Rows, absent: Flags, present: Ints, some: list[int]) -> list[Pair]:
+    """Pairs of columns that form a forest, each beside one before it if there is one."""
+    ranks = np.zeros((len(some), codes.shape[1]), np.float32)
+    for row, a in enumerate(some):
+        rows, known = _known(codes, absent, present, a)
+        counts = np.bincount(known, minlength=present[a])
+        ranks[row, rows] = (np.cumsum(counts) - counts / 2 - len(rows) / 2)[known]
+        ranks[row] /= max(np.linalg.norm(ranks[row]), 1.0)
+    ties = np.abs(ranks @ ranks.T)
+    least = max(WEAK, ERRORS / max(codes.shape[1], 1) ** 0.5)
+    order = np.argsort(-ties, axis=None, kind="stable")
+    pairs = [
+        (some[i], some[j])
+        for i, j in zip(*np.unravel_index(order, ties.shape), strict=True)
+        if i < j and ties[i, j] >= least and present[some[i]] * present[some[j]] <= MOST_CELLS
+    ]
+    out: list[Pair] = []
+    drawn: set[int] = set()
+    while pairs:
+        a, b = next((pair for pair in pairs if drawn & {*pair}), pairs[0])
+        out.append((b, a) if b in drawn else (a, b))
+        drawn |= {a, b}
+        pairs = [pair for pair in pairs if not drawn >= {*pair}]
+    return out
 
 
 def _finer(counts: Floats, x: Floats, y: Floats) -> Floats:

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Ints
 from .domain_compression import compress
+from .empty_corners import empty_corners
 from .junction_tree import JunctionTree
 from .markov_random_field import Factor
 from .measurement import BinMap, Measurement, bin_table, one_way_margins
@@ -39,6 +40,24 @@ NEAR, FAR, ERRORS, PART = 2.5, 3.0, 2.5, 0.06
 
 # Measurements that hold a pair in the same bins, and its axes in each.
 Group = Sequence[tuple[Measurement, Ints]]
+
+
+def noise_alone(
+    measurements: Sequence[Measurement],
+    numbers: Sequence[int],
+    tree: JunctionTree,
+    classes: Mapping[int, BinMap],
+) -> list[Factor]:
+    """Rule out the cells (:func:`empty_cells`) and the corners of pairs that noise alone fills.
+
+    Args:
+        measurements, numbers, tree, classes: as for :func:`~.empty_corners.empty_corners`.
+
+    Returns:
+        A factor for each pair with such cells or corners.
+    """
+    corners = empty_corners(measurements, numbers, tree, classes)
+    return [*empty_cells(measurements, tree, classes), *corners]
 
 
 def empty_cells(

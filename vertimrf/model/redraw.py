@@ -31,8 +31,7 @@ from ..arrays import Codes
 from ..errors import ModelError
 from ..kernels.contingency import contingency
 from .couple import codes_of
-from .empty_cells import empty_cells
-from .empty_corners import empty_corners
+from .empty_cells import noise_alone
 from .fit import DEFAULT, FitOptions, fit
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, contrasted
@@ -206,11 +205,7 @@ def _fitted(
         field.total,
         tree=field.tree,
         warm=warm,
-        zeros=(
-            *zeros,
-            *empty_cells(inside, field.tree, field.class_maps),
-            *empty_corners(inside, numbers, field.tree, field.class_maps),
-        ),
+        zeros=(*zeros, *noise_alone(inside, numbers, field.tree, field.class_maps)),
         classes=field.class_maps,
         options=options,
     )

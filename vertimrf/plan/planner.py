@@ -193,8 +193,8 @@ def _because(
 ) -> Plan:
     """The plan of a chosen encoder, with the reason; of count sketches if it were useless."""
     made = make_plan(schema, epsilon, replace(planning, even_if_useless=True), **origin)
-    judged = verdict(made)
-    if because == STATED and judged is not None and judged.word == "useless":
+    judged = verdict(made) if because == STATED else None
+    if judged is not None and judged.word == "useless":
         return _because(schema, epsilon, replace(planning, encoder=ENCODER), USELESS, origin)
     if made.sketch is not None:
         made = replace(made, because=because)

@@ -12,7 +12,7 @@ them have (:mod:`.parts`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,12 +24,10 @@ from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
 from ..message import Message
 from ..model.domain_compression import compression_maps
-from ..model.empty_cells import empty_cells
-from ..model.empty_corners import empty_corners
+from ..model.empty_cells import noise_alone
 from ..model.fit import FitOptions, fit
-from ..model.junction_tree import JunctionTree
-from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement
+from ..model.markov_random_field import MarkovRandomField
+from ..model.measurement import Measurement
 from ..model.off_tree import fit_off_tree
 from ..model.redraw import Noise
 from ..model.sample import sample
@@ -40,7 +38,6 @@ from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
-from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
 from ..releases.received import CrossParty, RecordCount
@@ -199,6 +196,7 @@ class Server:
             zeros = ruling_out(schema.sizes, apart(schema)[0])
             classes = compression_maps(local, kept_apart(schema, self._plan.halved))
             tree = local_tree(self._plan, local, zeros, classes)
+            numbers = [attribute.in_order for attribute in schema.attributes]
             report = fitting(self._options.progress)
             alone = self._plan.sketch is None and all(len(m.attributes) == 1 for m in local)
             return fit(
@@ -206,7 +204,7 @@ class Server:
                 used_in(tree, local, local),
                 total,
                 tree=tree,
-                zeros=(*zeros, *_noise_alone(schema, local, tree, classes)),
+                zeros=(*zeros, *noise_alone(local, numbers, tree, classes)),
                 classes=classes,
                 options=replace(ALL_THE_WAY if alone else FitOptions(), progress=report),
             )
@@ -424,7 +422,8 @@ class Server:
             if graph.kept or plan.halved or apart(plan.schema)[1]:
                 report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-                empty = _noise_alone(plan.schema, local, graph.tree, graph.classes)
+                numbers = [attribute.in_order for attribute in plan.schema.attributes]
+                empty = noise_alone(local, numbers, graph.tree, graph.classes)
                 fitted = fit(
                     plan.schema.sizes,
                     used,
@@ -487,14 +486,6 @@ class Server:
                 f"The message of party {', '.join(missing)} is missing; the plan needs one per party."
             )
         return [by_party[i] for i in range(len(names))]
-
-
-def _noise_alone(
-    schema: Schema, local: Sequence[Measurement], tree: JunctionTree, classes: Mapping[int, BinMap]
-) -> list[Factor]:
-    """Rule out the cells and corners of pairs of each party that noise alone fills."""
-    numbers = [attribute.in_order for attribute in schema.attributes]
-    return [*empty_cells(local, tree, classes), *empty_corners(local, numbers, tree, classes)]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from planning import plan_with
 from vertimrf import RunOptions, Schema
 from vertimrf.demo.run import run_demo
 from vertimrf.plan.verdict import in_percent
-from vertimrf.tables.sources import read_standing
+from vertimrf.tables.sources import read_label
 from vertimrf.trial import open_tables, run_protocol
 from vertimrf.utility.distances import tvd
 
@@ -64,7 +64,7 @@ def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
     for row in figures["tvd"].values():
         assert row["protocol"] < 0.6 * row["independent"]
     # The synthetic table is private; the report, which compares it with the truth, is not.
-    assert read_standing(tmp_path / "demo" / "synthetic.parquet").private
+    assert read_label(tmp_path / "demo" / "synthetic.parquet").private
     assert not figures["private"]
     assert 0.99 < figures["epsilon"] <= 1.0
     for name in (

@@ -36,7 +36,7 @@ from vertimrf.plan.schema import MAX_ATTRIBUTES
 from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
-from vertimrf.privacy.standing import Standing
+from vertimrf.privacy.label import PrivacyLabel
 from vertimrf.tables.ids import shown
 from vertimrf.tables.sources import read_arrow
 
@@ -97,10 +97,10 @@ def test_json_that_is_sound_is_read():
     assert json_of('{"\\ud83d\\ude00": "\\u00e9"}') == {"😀": "é"}
 
 
-def test_a_standing_of_endless_epsilon_is_none():
-    content = Standing(1.0, 1e-6).to_json() | {"epsilon": 10**400}
-    assert not Standing.from_json(content).private
-    assert "NOT PRIVATE" in str(Standing.from_json(content))
+def test_a_label_of_endless_epsilon_is_none():
+    content = PrivacyLabel(1.0, 1e-6).to_json() | {"epsilon": 10**400}
+    assert not PrivacyLabel.from_json(content).private
+    assert "NOT PRIVATE" in str(PrivacyLabel.from_json(content))
 
 
 # Schemas.

@@ -29,7 +29,7 @@ def peer(version):
 
 def test_a_deployment_in_python(capsys):
     result = importlib.import_module("every_role").main()
-    assert result.ledger.standing.private
+    assert result.ledger.label.private
     assert result.warnings == ()
     rows = result.table.to_pandas()
     assert list(rows) == ["age", "smoker", "claims"]

@@ -35,7 +35,7 @@ FILES = {
     r"ledger\.json": "party ",
     r"long\.csv|hospital\.csv|insurer\.csv|made\.csv|synthetic\.parquet": "A table of ",
     r"long\.v\.txt": "A list of 256 values",
-    r"made\.csv\.standing\.json": "The privacy label of a table.\nPrivate ",
+    r"made\.csv\.label\.json": "The privacy label of a table.\nPrivate ",
     r"made\.json|report\.json": "A report: ",
     r"made\.model|result/model": "A model of ",
     r"private\.toml": "A schema of 1 attributes.\n  hospital: ward .1.\n  to be found with noise: ward",

@@ -617,8 +617,8 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
     for party, given in enumerate(recorded):
         data = given.bytes
         header, arrays = container.unpack(data, "party message", "message")
-        assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
-        assert header["standing"]["reasons"] == list(plan.reasons)
+        assert set(header) <= {"plan", "party", "label", "count", "marginals"}
+        assert header["label"]["reasons"] == list(plan.reasons)
         across = (
             {"bins", "sketch" if plan.encoder != "encrypted" else "table"} if plan.sketch else set()
         )

@@ -64,14 +64,14 @@ def test_a_message_is_private_only_with_real_noise_and_the_plans_own_label():
     assert not fixed.private
     assert not Message.from_bytes(fixed.to_bytes(PLAN), PLAN).private
     header, arrays = container.unpack(message.to_bytes(PLAN), KIND, "it")
-    stated = header["standing"]
+    stated = header["label"]
     for label in (
         None,
         {},
         stated | {"epsilon": stated["epsilon"] / 2},
         stated | {"private": False},
     ):
-        relabelled = container.pack(KIND, header | {"standing": label}, arrays)
+        relabelled = container.pack(KIND, header | {"label": label}, arrays)
         assert not Message.from_bytes(relabelled, PLAN).private
 
 

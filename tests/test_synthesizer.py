@@ -17,7 +17,7 @@ from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.tables.sources import read_standing
+from vertimrf.tables.sources import read_label
 
 ROWS = 8000
 SCHEMA = Schema.of(
@@ -204,11 +204,11 @@ def test_the_command_for_one_table(frame, tmp_path):
     out, saved = tmp_path / "made.parquet", tmp_path / "fit.vmrf"
     files = f"--out {out} --model {saved} --json {tmp_path}/report.json"
     assert "500 synthetic rows" in good(fitted, files, "--rows 500")
-    assert read_standing(out).private
+    assert read_label(out).private
     assert Synthesizer.load(saved).sample(3).num_rows == 3
     drawn = tmp_path / "drawn.csv"
     assert "40 synthetic rows" in good(f"sample {saved} --rows 40 --out {drawn}")
-    assert read_standing(drawn).private
+    assert read_label(drawn).private
     assert "(--message-mb) has no meaning for one holder" in refused(
         fitted, f"--out {out} --message-mb 2"
     )

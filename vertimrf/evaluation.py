@@ -22,7 +22,7 @@ from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
 from .plan.open_schema import OpenSchema
 from .plan.schema import Schema
-from .privacy.standing import EXACT
+from .privacy.label import EXACT
 from .tables.columns import check_joined, check_present, encode_table, extra_columns
 from .tables.derived import breaking, numbers_of, opened, with_derived
 from .tables.dropped import Tally
@@ -30,7 +30,7 @@ from .tables.ids import IdKeys
 from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.sources import Source, name_of, open_pieces, read_arrow, read_standing, several
+from .tables.sources import Source, name_of, open_pieces, read_arrow, read_label, several
 from .tables.table import encode_columns
 from .utility.distances import distance, tvd, usual_ways
 from .utility.figures import utility
@@ -82,8 +82,8 @@ def evaluate(
         numbers of real and synthetic records with each impossible combination. ``"utility"``, with
         a label: see :func:`vertimrf.utility.figures.utility`. ``"records"``: ``{"real": n,
         "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
-        ``"marginals"`` and ``"seed"`` as given. ``"standing"``: not private, because these are
-        exact statistics of the real tables. ``"synthetic_standing"``: the privacy label of the
+        ``"marginals"`` and ``"seed"`` as given. ``"label"``: not private, because these are
+        exact statistics of the real tables. ``"synthetic_label"``: the privacy label of the
         synthetic table. ``"kind"``: "evaluation".
 
     Raises:
@@ -130,7 +130,7 @@ def evaluate(
     out |= values_compared(values, original_values(plain, table, made, where, book), plain)
     if len({*counts, truth.shape[1]}) > 1:
         out["records"]["tables"] = counts
-    return out | {"synthetic_standing": read_standing(synthetic).to_json()}
+    return out | {"synthetic_label": read_label(synthetic).to_json()}
 
 
 def _domains(
@@ -229,7 +229,7 @@ def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptio
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
-        "standing": EXACT.to_json(),
+        "label": EXACT.to_json(),
     }
     if options.label is not None:
         attributes = [schema.attributes[i] for i in varying]

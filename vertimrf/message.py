@@ -38,7 +38,7 @@ from .plan.groups import cut_groups
 from .plan.local_plan import LocalPlan
 from .plan.merging import merged_values, merging
 from .plan.plan import Plan
-from .privacy.standing import Standing
+from .privacy.label import PrivacyLabel
 from .releases.release import CrossPartyRelease
 
 KIND = "party message"
@@ -95,12 +95,12 @@ class Message:
 
         Sketch levels are packed as offsets above the plan's floor.
         """
-        fixed = plan.standing.because("a party fixed its noise")
-        standing = plan.standing if self.private else fixed
+        fixed = plan.label.because("a party fixed its noise")
+        label = plan.label if self.private else fixed
         header: Fields = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
-            "standing": standing.to_json(),
+            "label": label.to_json(),
             "count": self.count,
             "marginals": [
                 {"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units}
@@ -322,8 +322,8 @@ def _validated(header: Fields, arrays: Arrays, plan: Plan) -> Message:
     return Message(
         plan_digest=bytes.fromhex(header["plan"]),
         party=party,
-        # Any other standing than that of the plan makes the whole run not private.
-        private=Standing.from_json(header.get("standing")) == plan.standing,
+        # Any other label than that of the plan makes the whole run not private.
+        private=PrivacyLabel.from_json(header.get("label")) == plan.label,
         count=count,
         marginals=tuple(marginals),
         bins=bins,

@@ -379,7 +379,7 @@ class Model:
         return Trust(names, evidence.kind(wanted), min(wrong, 1.0), largest, *map(float, known))
 
     def summary(self) -> str:
-        """A description for people: columns, releases, cliques, size and standing."""
+        """A description for people: columns, releases, cliques, size and privacy label."""
         names, ledger = self.schema.names, self.ledger
         tree = self.field.tree
         kinds = dict.fromkeys(
@@ -403,7 +403,7 @@ class Model:
             )
         if self.evidence is not None:
             lines += dropped_pairs(self.schema, self.evidence)
-        return "\n".join([*lines, str(self.ledger.standing)])
+        return "\n".join([*lines, str(self.ledger.label)])
 
     def to_json(self) -> Fields:
         """The privacy spent and the size of the model, JSON-able."""
@@ -419,7 +419,7 @@ class Model:
         """Write the model with its schema and ledger (versioned, checksummed, no pickle)."""
         field, arrays = self.field.parts()
         header: Fields = {
-            "standing": self.ledger.standing.to_json(),
+            "label": self.ledger.label.to_json(),
             "schema": self.schema.to_json(),
             "ledger": self.ledger.to_json(),
             "field": field,

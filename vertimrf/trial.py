@@ -99,7 +99,7 @@ class Trial:
 
     def to_json(self) -> dict[str, Any]:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
-        out = self.result.to_json() | {"standing": self.ledger.standing.noting(TIMED).to_json()}
+        out = self.result.to_json() | {"label": self.ledger.label.noting(TIMED).to_json()}
         out["seconds"] = {phase: round(seconds, 4) for phase, seconds in self.seconds.items()}
         out["message_bytes"] = self.message_bytes
         return out

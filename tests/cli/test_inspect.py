@@ -14,7 +14,7 @@ from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.files.atomic import write_bytes
-from vertimrf.privacy.standing import REPLACE, Standing
+from vertimrf.privacy.label import REPLACE, PrivacyLabel
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_the_kind_decides_and_no_other_key(schema, tmp_path):
         "entries": [1],
         "ledger": [],
         "kind": "evaluation",
-        "standing": plan.standing.to_json(),
+        "label": plan.label.to_json(),
     }
     (tmp_path / "file.json").write_text(json.dumps(content))
     assert describe(tmp_path / "file.json").startswith(
@@ -66,36 +66,36 @@ def test_binary_files_and_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "standing",
-    [None, {}, {"private": True}, "private", Standing(1.0, 1e-6).to_json() | {"delta": None}],
+    "label",
+    [None, {}, {"private": True}, "private", PrivacyLabel(1.0, 1e-6).to_json() | {"delta": None}],
 )
-def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
+def test_what_does_not_state_its_label_is_not_private(tmp_path, label):
     report = {
         "kind": "report",
         "epsilon": 1.0,
         "delta": 1e-6,
         "private": True,
         "ledger": [],
-        "standing": standing,
+        "label": label,
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "report.json")
     write_bytes(
-        tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {})
+        tmp_path / "m", container.pack("party message", {"private": True, "label": label}, {})
     )
     assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "m")
 
 
 def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
-    good = Standing(0.55, 1e-6, REPLACE, notes=("the exact number of records is published",))
+    good = PrivacyLabel(0.55, 1e-6, REPLACE, notes=("the exact number of records is published",))
     for suffix in ("csv", "parquet", "arrow"):
         write_table(pa.table({"a": [1]}), tmp_path / f"t.{suffix}", good)
         assert str(good) in describe(tmp_path / f"t.{suffix}")
         write_table(pa.table({"a": [1]}), tmp_path / f"u.{suffix}")
         assert "NOT PRIVATE" in describe(tmp_path / f"u.{suffix}")
     (tmp_path / "report.json").write_text(
-        json.dumps({"kind": "report", "ledger": [], "standing": good.to_json()})
+        json.dumps({"kind": "report", "ledger": [], "label": good.to_json()})
     )
-    write_bytes(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
+    write_bytes(tmp_path / "m", container.pack("model", {"label": good.to_json()}, {}))
     for name in ("report.json", "m"):
         assert str(good) in describe(tmp_path / name)

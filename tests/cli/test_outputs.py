@@ -293,9 +293,9 @@ def savers(place):
         "Offer.offer": key.offer.save,
         "Secret.secret": Secret.new().save,
         "Message.message": lambda path: message.save(path, plan, key),
-        "Table.csv": lambda path: write_table(table, path, model.ledger.standing),
-        "Table.parquet": lambda path: write_table(table, path, model.ledger.standing),
-        "Table.arrow": lambda path: write_table(table, path, model.ledger.standing),
+        "Table.csv": lambda path: write_table(table, path, model.ledger.label),
+        "Table.parquet": lambda path: write_table(table, path, model.ledger.label),
+        "Table.arrow": lambda path: write_table(table, path, model.ledger.label),
         "Report.html": lambda path: write_report([place / "made.model", place / "made.json"], path),
     }
 

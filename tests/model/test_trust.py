@@ -239,5 +239,5 @@ def test_the_command_writes_a_table_of_trust_with_a_label(tmp_path):
     lines = trust.read_text().splitlines()
     assert lines[0].startswith('"columns","known","wrong","cell"')
     assert len(lines) == 1 + 4 + 6
-    assert (tmp_path / "trust.csv.standing.json").exists()
+    assert (tmp_path / "trust.csv.label.json").exists()
     assert "Two results" in refused("sample", saved, "--out", rows, "--trust", rows)

@@ -30,8 +30,8 @@ from vertimrf.party.check import check_table
 from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
 from vertimrf.plan.summary import summary
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent
+from vertimrf.privacy.label import PrivacyLabel, neighbours_of
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.privacy.standing import Standing, neighbours_of
 from vertimrf.tables.columns import encode_table
 
 KEY = bytes(range(32))
@@ -229,10 +229,10 @@ def test_every_event_is_priced_for_all_records_of_a_person():
     # About three times the noise.
     assert three.count_sigma / one.count_sigma == pytest.approx(3, rel=0.05)
     assert three.local[1].one_way_sigma / one.local[1].one_way_sigma == pytest.approx(3, rel=0.05)
-    assert "one person with up to 3 records" in str(three.standing)
+    assert "one person with up to 3 records" in str(three.label)
     assert "a person has up to 3 records" in summary(three)
-    assert Standing.from_json(three.standing.to_json()) == three.standing
-    assert not Standing(1.0, 1e-6, "add or remove one person with up to 0 records").private
+    assert PrivacyLabel.from_json(three.label.to_json()) == three.label
+    assert not PrivacyLabel(1.0, 1e-6, "add or remove one person with up to 0 records").private
     ledger = three.ledger()
     assert Ledger.from_json(ledger.to_json()).neighbours == ledger.neighbours == neighbours_of(3)
     with pytest.raises(Exception, match="Neighbours of these runs differ"):

@@ -198,13 +198,11 @@ def test_two_plans_never_share_a_nonce_unless_asked_to():
     assert small_plan(keys=1 << 12, nonce=None).nonce != small_plan(keys=1 << 12, nonce=None).nonce
 
 
-def test_a_plan_states_its_standing():
+def test_a_plan_states_its_label():
     stated = "Private (add or remove one record): epsilon 1 at delta 2.5e-09, for the whole run."
-    assert str(small_plan(keys=1 << 12).standing) == stated
-    assert small_plan(keys=1 << 12, encoder="grr").standing.neighbours == "replace one record"
-    assert "delta is above 1 / expected records" in str(
-        small_plan(keys=1 << 12, delta=1e-4).standing
-    )
+    assert str(small_plan(keys=1 << 12).label) == stated
+    assert small_plan(keys=1 << 12, encoder="grr").label.neighbours == "replace one record"
+    assert "delta is above 1 / expected records" in str(small_plan(keys=1 << 12, delta=1e-4).label)
 
 
 @pytest.mark.parametrize(

@@ -196,14 +196,14 @@ def test_a_person_with_several_records_pays_for_each_and_more():
         ledger.group_epsilon(0)
 
 
-def test_a_ledger_states_its_standing(ledger):
-    assert ledger.standing.private
-    assert (ledger.standing.epsilon, ledger.standing.delta) == (ledger.epsilon, 1e-5)
-    assert ledger.not_private("a party fixed its noise").standing.reasons == (
+def test_a_ledger_states_its_label(ledger):
+    assert ledger.label.private
+    assert (ledger.label.epsilon, ledger.label.delta) == (ledger.epsilon, 1e-5)
+    assert ledger.not_private("a party fixed its noise").label.reasons == (
         "a party fixed its noise",
     )
     responses = Ledger((entry(GRREvent(0.5, (2, 3))),), 1e-5)
-    assert responses.standing.neighbours == "replace one record"
+    assert responses.label.neighbours == "replace one record"
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}, {"entries": []}])

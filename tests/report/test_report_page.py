@@ -238,8 +238,8 @@ def test_real_tables_are_read_by_the_runs_schema(made, tmp_path):
     tables = [tmp_path / f"{number}.parquet" for number in range(len(schema.parties))]
     for table, (_, names) in zip(tables, schema.parties, strict=True):
         write_table(whole.select(["id", *names]), table)
-    standing = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
-    assert not standing.private
+    label = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
+    assert not label.private
     book = {}
     values = original_values(schema.attributes, whole, made.codes, "real", book)
     expected = page(

@@ -21,7 +21,7 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made):
     schema, report = made.run.model.schema, made.run.report
     for run in (by_name, at_hand):
         assert run.model.schema == schema
-        assert run.report.standing == report.standing
+        assert run.report.label == report.label
         assert [(r.attribute, r.party, r.error) for r in run.report.released] == [
             (r.attribute, r.party, r.error) for r in report.released
         ]
@@ -41,7 +41,7 @@ def test_numbers_of_numpy_in_a_run_at_hand_are_numbers(made):
 def test_a_model_alone_is_enough(made):
     report = Run.open(made.folder / "run.model").report
     assert report.released == ()
-    assert report.standing.private
+    assert report.label.private
 
 
 def test_there_must_be_one_run(made, tmp_path):
@@ -67,7 +67,7 @@ def test_a_servers_run_folder_is_a_run(tmp_path):
     played = Conversation.make(tmp_path).play()
     run = Run.open(played.server.folder)
     assert run.model.schema.parties == SCHEMA.parties
-    assert run.report.standing.private
+    assert run.report.label.private
     assert len(run.report.released) == len(SCHEMA.names)
 
 
@@ -137,5 +137,5 @@ def test_malformed_figures_are_told(made, path, value):
 
 
 def test_what_was_not_stated_is_not_private(made):
-    figures = swapped(made, ["standing"], None)
-    assert not Run.matched(made.run.model, figures, "report.json").report.standing.private
+    figures = swapped(made, ["label"], None)
+    assert not Run.matched(made.run.model, figures, "report.json").report.label.private

@@ -117,19 +117,19 @@ def test_odds_are_those_of_the_best_guess():
 
 def test_the_guarantee_is_told_for_what_it_is():
     plan = plan_with(TWO, expected_records=20_000)
-    text = " ".join(guarantee(plan.standing, True))
+    text = " ".join(guarantee(plan.label, True))
     assert "73.1 times out of 100" in text
     assert "but for the parties' secret" in text
     assert "add or remove one record" in text
-    assert "secret" not in " ".join(guarantee(plan.standing, False))
-    several = plan_with(TWO, expected_records=20_000, records_per_person=3).standing
+    assert "secret" not in " ".join(guarantee(plan.label, False))
+    several = plan_with(TWO, expected_records=20_000, records_per_person=3).label
     assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))
-    replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
+    replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").label
     assert "which of two possible records" in " ".join(guarantee(replaced, True))
     assert "hardly any protection" in " ".join(
-        guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).standing, True)
+        guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).label, True)
     )
-    not_private = Ledger(plan.entries(), plan.delta).not_private("noise was fixed").standing
+    not_private = Ledger(plan.entries(), plan.delta).not_private("noise was fixed").label
     assert guarantee(not_private, True)[0] == "No privacy guarantee covers this run."
     assert "noise was fixed" in guarantee(not_private, True)[1]
     assert rests_on(True, False) == ()

@@ -24,12 +24,12 @@ from vertimrf import Attribute, ReadOptions, draft_schema, write_table
 from vertimrf.columns.dates import temporal
 from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
-from vertimrf.privacy.standing import UNSTATED, Standing
+from vertimrf.privacy.label import UNSTATED, PrivacyLabel
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import check_output
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
-from vertimrf.tables.sources import open_pieces, read_arrow, read_standing
+from vertimrf.tables.sources import open_pieces, read_arrow, read_label
 from vertimrf.tables.table import Table, encode_columns
 
 PEOPLE = (
@@ -830,7 +830,7 @@ def test_tables_are_decoded_and_written_in_pieces(tmp_path, suffix, monkeypatch)
     assert {piece.schema for piece in pieces} == {whole.schema}
     assert write_table(iter(pieces), path, PRIVATE) == 3000
     assert (encode_columns(read_arrow(path), WIDE, "t") == codes).all()
-    assert read_standing(path) == PRIVATE
+    assert read_label(path) == PRIVATE
 
 
 def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(
@@ -881,33 +881,33 @@ def test_the_papers_tables_decode_to_themselves(paper_data):
     assert all(back[name].cast(pa.string()).equals(raw[name]) for name in schema.names)
 
 
-PRIVATE = Standing(0.55, 1e-6, notes=("seconds follow the data",))
+PRIVATE = PrivacyLabel(0.55, 1e-6, notes=("seconds follow the data",))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "feather"])
-def test_a_table_carries_its_standing(tmp_path, suffix):
+def test_a_table_carries_its_label(tmp_path, suffix):
     path = tmp_path / f"t.{suffix}"
     write_table(people(), path)
-    assert read_standing(path) == UNSTATED
+    assert read_label(path) == UNSTATED
     write_table(people(), path, PRIVATE)
-    assert read_standing(path) == PRIVATE
+    assert read_label(path) == PRIVATE
     assert read_arrow(path).num_rows == 4
     # A table that replaces it by other means does not inherit what it said.
     write_table(people().slice(1), path)
-    assert read_standing(path) == UNSTATED
+    assert read_label(path) == UNSTATED
     with pytest.raises(TableError, match="no file"):
-        read_standing(tmp_path / "absent.csv")
+        read_label(tmp_path / "absent.csv")
 
 
 @pytest.mark.parametrize(
-    "stated", ["", "{}", "[1]", '{"standing": 1}', "[" * 100_000, '{"standing": {}, "sha256": "0"}']
+    "stated", ["", "{}", "[1]", '{"label": 1}', "[" * 100_000, '{"label": {}, "sha256": "0"}']
 )
-def test_a_table_whose_standing_is_malformed_is_not_private(tmp_path, stated):
+def test_a_table_whose_label_is_malformed_is_not_private(tmp_path, stated):
     write_table(people(), tmp_path / "t.csv", PRIVATE)
-    (tmp_path / "t.csv.standing.json").write_text(stated)
-    assert not read_standing(tmp_path / "t.csv").private
-    table = people().replace_schema_metadata({"vertimrf.standing": stated})
+    (tmp_path / "t.csv.label.json").write_text(stated)
+    assert not read_label(tmp_path / "t.csv").private
+    table = people().replace_schema_metadata({"vertimrf.label": stated})
     write_table(table, tmp_path / "t.parquet")
-    assert not read_standing(tmp_path / "t.parquet").private
-    assert not read_standing(table).private
-    assert not read_standing(table.to_pandas()).private
+    assert not read_label(tmp_path / "t.parquet").private
+    assert not read_label(table).private
+    assert not read_label(table.to_pandas()).private

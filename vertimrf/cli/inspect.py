@@ -20,8 +20,8 @@ from ..plan.open_schema import OpenSchema
 from ..plan.plan import Plan
 from ..plan.summary import summary
 from ..plan.value_files import ENDING
+from ..privacy.label import PrivacyLabel
 from ..privacy.ledger import Ledger
-from ..privacy.standing import Standing
 from ..runs.exchange import DIGEST, ROSTER
 from ..runs.files import match_in_words
 from ..runs.folder import (
@@ -39,7 +39,7 @@ from ..runs.party_run import ACCEPTED, TABLE
 from ..runs.party_table import PartySettings
 from ..runs.steps import LEFT_OUT
 from ..tables.arrow import SUFFIXES
-from ..tables.sources import open_pieces, read_standing
+from ..tables.sources import open_pieces, read_label
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12
@@ -55,7 +55,7 @@ PLAIN = {
 
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
-    """Describe a file of this library and its standing in a few lines.
+    """Describe a file of this library and its privacy label in a few lines.
 
     Binary files begin with a magic number and name their kind. JSON files name it in the field
     ``kind``. A JSON or TOML file without one is a schema: people write schemas by hand. Tables,
@@ -114,8 +114,8 @@ def _content(content: Any, path: Path) -> str:
     if not isinstance(content, dict):
         raise TypeError
     kind = content.get("kind")
-    if content.keys() == {"standing", "sha256"}:
-        return f"The privacy label of a table.\n{Standing.from_json(content['standing'])}"
+    if content.keys() == {"label", "sha256"}:
+        return f"The privacy label of a table.\n{PrivacyLabel.from_json(content['label'])}"
     if content.keys() == {"plan", "few"} and isinstance(content["few"], bool):
         under = fingerprint(bytes.fromhex(content["plan"]))
         return f"A match, public, under the plan {under}: {match_in_words(content['few'])}."
@@ -129,9 +129,7 @@ def _content(content: Any, path: Path) -> str:
     if kind == "report":
         return _report(content)
     if kind == "evaluation":
-        return (
-            f"An evaluation against the real tables.\n{Standing.from_json(content.get('standing'))}"
-        )
+        return f"An evaluation against the real tables.\n{PrivacyLabel.from_json(content.get('label'))}"
     if kind == "secret":
         return f"A secret, fingerprint {Secret.load(path).fingerprint}: keep it from the server."
     if kind in ("party key", "server key"):
@@ -197,7 +195,7 @@ def _table(path: Path) -> str:
     rows = sum(piece.num_rows for piece in pieces.read(pieces.names[:1], lambda *_: None))
     return (
         f"A table of {len(pieces.names):,} columns and {rows:,} rows, {path.stat().st_size:,} bytes.\n"
-        f"  {', '.join(first(pieces.names, MAX_LISTED))}\n{read_standing(path)}"
+        f"  {', '.join(first(pieces.names, MAX_LISTED))}\n{read_label(path)}"
     )
 
 
@@ -225,7 +223,7 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
     line = f"A sealed {header.kind}, {len(data):,} bytes, from {called(header.sender)} for {called(header.to)}"
     line += f", under the plan {under}"
     if key is None or plan is None:
-        return f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its standing is inside."
+        return f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its privacy label is inside."
     sender, contents = open_sealed(
         data, header.kind, plan.digest(), plan.sealing_keys(), key, where
     )
@@ -235,19 +233,19 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
 
 
 def _binary(data: bytes, where: str) -> str:
-    """Describe a container: its kind, header, the first arrays and its standing."""
+    """Describe a container: its kind, header, the first arrays and its privacy label."""
     kind, header, arrays = container.peek(data, where)
     if kind == "model":
         # A file that only says that it is a model is described like other containers.
         with suppress(VertiMRFError):
             return f"{Model.load(where).summary()}\n`vertimrf sample {where}` draws rows."
-    stated = [f"{name}: {_short(value)}" for name, value in header.items() if name != "standing"]
+    stated = [f"{name}: {_short(value)}" for name, value in header.items() if name != "label"]
     shapes = [
         f"{name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in arrays.items()
     ]
     lines = [f"  {line}" for line in (*stated, *first(shapes, MAX_LINES))]
     beginning = f"A {kind}, {len(data):,} bytes, checksum in order."
-    return "\n".join([beginning, *lines, str(Standing.from_json(header.get("standing")))])
+    return "\n".join([beginning, *lines, str(PrivacyLabel.from_json(header.get("label")))])
 
 
 def _schema(opened: OpenSchema) -> str:
@@ -273,7 +271,7 @@ def _report(report: dict[str, Any]) -> str:
     """Describe the figures of a run."""
     return (
         f"A report: {len(report['ledger'])} events, {report.get('rows', 0):,} rows, "
-        f"{report.get('junction_tree_cells', 0):,} junction tree cells.\n{Standing.from_json(report.get('standing'))}"
+        f"{report.get('junction_tree_cells', 0):,} junction tree cells.\n{PrivacyLabel.from_json(report.get('label'))}"
     )
 
 

@@ -48,8 +48,8 @@ class Outputs:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
         from ..tables.arrow import write_table
 
-        standing = model.ledger.standing
-        written = write_table(pieces, self.table, standing, csv_safe=csv_safe)
+        label = model.ledger.label
+        written = write_table(pieces, self.table, label, csv_safe=csv_safe)
         model.schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
             model.save(self.model)

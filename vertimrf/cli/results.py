@@ -77,12 +77,12 @@ def sample(
             for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
         )
     check_room(out, (rows or 1) * (draws or 1), len(model.schema.names))
-    written = write_table(pieces, out, model.ledger.standing, csv_safe=safe[out])
+    written = write_table(pieces, out, model.ledger.label, csv_safe=safe[out])
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
         trusts = pa.Table.from_pylist(known)
-        write_table(trusts, trust, model.ledger.standing, csv_safe=safe[trust])
-    click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
+        write_table(trusts, trust, model.ledger.label, csv_safe=safe[trust])
+    click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.label}")
 
 
 @main.command()
@@ -123,8 +123,8 @@ def report(
     party = None
     if real and (its := party_run(real[0], id_column, read != ReadOptions())):
         party, real, id_column, read = its.name, [its.settings.table], its.settings.id, its.settings
-    standing = write_report(run, out, real=real, id=id_column, party=party, read=read, label=label)
-    click.echo(f"{out} written.\n{standing}")
+    stated = write_report(run, out, real=real, id=id_column, party=party, read=read, label=label)
+    click.echo(f"{out} written.\n{stated}")
 
 
 @main.command()

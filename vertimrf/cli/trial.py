@@ -142,7 +142,7 @@ def evaluate(
     """
     from ..evaluation import evaluate as compare
     from ..plan.open_schema import OpenSchema
-    from ..privacy.standing import EXACT, Standing
+    from ..privacy.label import EXACT, PrivacyLabel
 
     check_writable(json_file)
     run = party_run(real[0], id_column, schema, options.party, read != ReadOptions())
@@ -157,7 +157,7 @@ def evaluate(
         _print_evaluation(outcome)
     click.echo(f"These figures: {EXACT}", err=True)
     click.echo(
-        f"The synthetic table: {Standing.from_json(outcome['synthetic_standing'])}", err=True
+        f"The synthetic table: {PrivacyLabel.from_json(outcome['synthetic_label'])}", err=True
     )
 
 

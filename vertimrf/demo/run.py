@@ -26,7 +26,7 @@ from ..plan.plan import Plan
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..plan.summary import summary
-from ..privacy.standing import EXACT
+from ..privacy.label import EXACT
 from ..report.content import Beside
 from ..report.page import compared, write_page
 from ..report.run import Run
@@ -100,7 +100,7 @@ def run_demo(
     say("\nThe plan, public, made before any data is touched:")
     say(summary(plan))
     trial = run_protocol(plan, parts, options, folder, ring)
-    write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
+    write_table(trial.table, folder / "synthetic.parquet", trial.ledger.label)
     # All tables have the same flights in one order, and every flight fits.
     truth = np.concatenate([part.own for part in parts])
     # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be
@@ -113,7 +113,7 @@ def run_demo(
     # The synthetic table and the model are private, as their labels say. These figures and the
     # report are not.
     figures |= {
-        "standing": trial.ledger.standing.because(*EXACT.reasons).to_json(),
+        "label": trial.ledger.label.because(*EXACT.reasons).to_json(),
         "private": False,
     }
     options.progress.step("report")

@@ -30,6 +30,7 @@ from ..privacy.events import (
     ThresholdEvent,
     under_replacement,
 )
+from ..privacy.label import REPLACE, PrivacyLabel, neighbours_of
 from ..privacy.ledger import (
     Kind,
     Ledger,
@@ -38,7 +39,6 @@ from ..privacy.ledger import (
     spent_beforehand,
     worst_coalitions,
 )
-from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..releases.auto import ENCODERS
 from ..releases.count_sketches.parameters import CountSketches
 from ..releases.register import release_from_json, release_to_json
@@ -376,10 +376,10 @@ class Plan:
         return tuple(out)
 
     @property
-    def standing(self) -> Standing:
+    def label(self) -> PrivacyLabel:
         """The privacy label of everything made by this plan."""
         neighbours = REPLACE if self.publishes_rows else neighbours_of(self.records_per_person)
-        return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
+        return PrivacyLabel(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
@@ -522,7 +522,7 @@ class Plan:
         """Write the plan as readable JSON."""
         save(
             path,
-            json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n",
+            json.dumps(self.to_json() | {"label": self.label.to_json()}, indent=1) + "\n",
             synced=True,
         )
 

@@ -30,7 +30,7 @@ from .events import (
     SketchEvent,
     ThresholdEvent,
 )
-from .standing import REPLACE, Standing, neighbours_of
+from .label import REPLACE, PrivacyLabel, neighbours_of
 
 P = TypeVar("P")
 REMEDY = "use the file that the run wrote"
@@ -184,7 +184,7 @@ class Ledger:
             )
 
     def __repr__(self) -> str:
-        return f"<Ledger of {len(self.entries)} events; {self.standing}>"
+        return f"<Ledger of {len(self.entries)} events; {self.label}>"
 
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
@@ -233,9 +233,9 @@ class Ledger:
         return not self.reasons
 
     @property
-    def standing(self) -> Standing:
+    def label(self) -> PrivacyLabel:
         """Privacy label of the run's releases."""
-        return Standing(self.epsilon, self.delta, self.neighbours, self.reasons, self.notes)
+        return PrivacyLabel(self.epsilon, self.delta, self.neighbours, self.reasons, self.notes)
 
     def not_private(self, reason: str) -> Ledger:
         """The same ledger with a further reason why its total is no guarantee."""
@@ -383,7 +383,7 @@ class Ledger:
             "delta": self.delta,
             **self.colluding_json(),
             "private": self.private,
-            "standing": self.standing.to_json(),
+            "label": self.label.to_json(),
             "ledger": self.to_json()["entries"],
         }
 
@@ -432,7 +432,7 @@ class Ledger:
         ]
         if self.colluding_epsilon is not None:
             lines.append(colluding_in_words(self.colluding_epsilon))
-        return "\n".join([*lines, str(self.standing)])
+        return "\n".join([*lines, str(self.label)])
 
 
 def colluding_in_words(epsilon: float) -> str:

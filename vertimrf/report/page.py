@@ -20,7 +20,7 @@ from ..evaluation import read_real, values_compared
 from ..files.results import save
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
-from ..privacy.standing import EXACT, Standing
+from ..privacy.label import EXACT, PrivacyLabel
 from ..server.rows import decode_pieces
 from ..tables.columns import check_joined
 from ..tables.derived import opened as read_as
@@ -55,7 +55,7 @@ def write_report(
     party: str | None = None,
     read: ReadOptions = DEFAULT,
     label: str | None = None,
-) -> Standing:
+) -> PrivacyLabel:
     """Write a run's report as one HTML page for people. Needs the extra "report".
 
     Args:
@@ -149,7 +149,7 @@ def write_page(
     truth: Truth | None = None,
     label: str | None = None,
     beside: Beside | None = None,
-) -> Standing:
+) -> PrivacyLabel:
     """Write the page of a run.
 
     Args:
@@ -163,15 +163,15 @@ def write_page(
         OutputError, OSError: the file cannot be written.
     """
     save(out, page(run, truth, label, beside))
-    return standing_of(run, truth is not None)
+    return label_of(run, truth is not None)
 
 
-def standing_of(run: Run, truth: bool) -> Standing:
-    """What a page may claim: the standing of the run's report.
+def label_of(run: Run, truth: bool) -> PrivacyLabel:
+    """What a page may claim: the privacy label of the run's report.
 
     A page that shows the truth is not private.
     """
-    return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing
+    return run.report.label.because(*EXACT.reasons) if truth else run.report.label
 
 
 def check_tools() -> None:
@@ -248,8 +248,8 @@ def _context(run: Run, content: Content) -> Fields:
         "ledger": ledger,
         "truth": truth,
         "several": several,
-        "page_standing": standing_of(run, truth),
-        "guarantee": words.guarantee(ledger.standing, several, ledger.records_per_person),
+        "page_label": label_of(run, truth),
+        "guarantee": words.guarantee(ledger.label, several, ledger.records_per_person),
         "rests_on": words.rests_on(several, ledger.private, ledger.colluding_epsilon),
         "steps": words.steps(ledger),
         "holders": holders,

@@ -16,7 +16,7 @@ from ..files import container
 from ..files.atomic import MAX_JSON, open_regular, read_json
 from ..files.convert import from_json
 from ..named_model import Model
-from ..privacy.standing import Standing
+from ..privacy.label import PrivacyLabel
 from ..runs.files import RESULT
 from ..server.result import Result
 
@@ -110,7 +110,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     """The content of a run's JSON report, apart from its model.
 
     Attributes:
-        standing: what the file may claim.
+        label: what the file may claim.
         version: version of the library. Empty if the file does not say.
         encoder: name of the encoder. Empty if the file does not say.
         plan: fingerprint of the plan. Empty if the file does not say.
@@ -130,7 +130,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         measured: what was measured; the file's key is "found".
     """
 
-    standing: Standing
+    label: PrivacyLabel
     version: str = ""
     encoder: str = ""
     plan: str = ""
@@ -206,7 +206,7 @@ class Run:
             )
         model = Model.load(models[0])
         if not reports:
-            return cls(model, Report(model.ledger.standing))
+            return cls(model, Report(model.ledger.label))
         return cls.matched(model, reports[0][1], str(reports[0][0]))
 
     @classmethod
@@ -286,7 +286,7 @@ def _report(path: Path) -> Any:
 
 def _read(figures: Fields, model: Model, where: str) -> Report:
     """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
-    parts = {"standing": Standing.from_json(figures.get("standing"))}
+    parts = {"label": PrivacyLabel.from_json(figures.get("label"))}
     report = from_json(figures | parts, Report, where, REMEDY, MessageError)
     schema = model.schema
     fine = {a: attribute.size for a, attribute in schema.fine.items()}

@@ -19,8 +19,8 @@ from ..privacy.events import (
     SketchEvent,
     ThresholdEvent,
 )
+from ..privacy.label import REPLACE, PrivacyLabel
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
-from ..privacy.standing import REPLACE, Standing
 
 # What is known of pairs across parties, and how many of a kind are named.
 LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 20
@@ -218,21 +218,21 @@ def one_in(probability: float) -> str:
     return f"1 in {round(times / scale) * scale:,.0f}"
 
 
-def guarantee(standing: Standing, several: bool, records: int = 1) -> tuple[str, ...]:
-    """What a standing means.
+def guarantee(label: PrivacyLabel, several: bool, records: int = 1) -> tuple[str, ...]:
+    """What a privacy label means.
 
     Args:
-        standing: the claim.
+        label: the claim.
         several: whether several parties took part. They share a secret then.
         records: how many records a person has at most.
     """
-    if not standing.private:
+    if not label.private:
         return (
             "No privacy guarantee covers this run.",
-            f"Why: {'; '.join(standing.reasons)}. Protect what it made as you protect the real tables.",
+            f"Why: {'; '.join(label.reasons)}. Protect what it made as you protect the real tables.",
         )
-    epsilon, delta = float(standing.epsilon or 0.0), float(standing.delta or 0.0)
-    if standing.neighbours == REPLACE:
+    epsilon, delta = float(label.epsilon or 0.0), float(label.delta or 0.0)
+    if label.neighbours == REPLACE:
         what = "which of two possible records somebody has in the tables"
         whom = "one record."
     elif records > 1:
@@ -255,7 +255,7 @@ def guarantee(standing: Standing, several: bool, records: int = 1) -> tuple[str,
         f"right 50 times. This holds for every person, and whatever else the guesser knows{secret}. It is proved, not "
         f"measured. {judgement}",
         f"In the terms of the field: (ε, δ)-differential privacy with ε = {epsilon:.4g} and δ = {delta:.3g} ({one_in(delta)}), "
-        f"neighbours: {standing.neighbours}.",
+        f"neighbours: {label.neighbours}.",
         f"What is protected: {whom}",
     )
 

@@ -241,7 +241,7 @@ class PartyRun(Run):
         self._folder.write(seen.encode(), ACCEPTED, TABLE)
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
-        label = " ".join([str(plan.standing), *warnings])
+        label = " ".join([str(plan.label), *warnings])
         return f"Accepted: the plan {plan.fingerprint}, which has this party's key{_ids(plan)}. {label}"
 
     @property

@@ -354,7 +354,7 @@ class ServerRun(Run):
         draft.mkdir()
         try:
             table, safe = draft / self.settings.out, self.settings.csv_safe
-            write_table(result.pieces(), table, result.ledger.standing, csv_safe=safe)
+            write_table(result.pieces(), table, result.ledger.label, csv_safe=safe)
             Model.of(result).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):

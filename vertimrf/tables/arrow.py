@@ -21,15 +21,15 @@ import pyarrow.parquet
 from ..columns.cell_types import for_csv
 from ..errors import TableError
 from ..files.results import opened, save
-from ..privacy.standing import Standing
+from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
 from .objects import Cells, from_objects
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
-STANDING_KEY = b"vertimrf.standing"
-STANDING_FILE = ".standing.json"
+LABEL_KEY = b"vertimrf.label"
+LABEL_FILE = ".label.json"
 RecordBatches = Iterator[pa.RecordBatch]
 # What tables' names end in.
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
@@ -413,7 +413,7 @@ def table_files(path: str, *, csv_safe: bool = False) -> list[str]:
         TableError: as from :func:`check_output`.
     """
     suffix = check_output(path, csv_safe=csv_safe)
-    return [path, path + STANDING_FILE] if _is_csv(suffix) else [path]
+    return [path, path + LABEL_FILE] if _is_csv(suffix) else [path]
 
 
 def _is_csv(suffix: str) -> bool:
@@ -448,7 +448,7 @@ class _Sink:
 def write_table(
     table: pa.Table | Iterable[pa.Table],
     path: str | os.PathLike[str],
-    standing: Standing | None = None,
+    label: PrivacyLabel | None = None,
     *,
     csv_safe: bool = False,
 ) -> int:
@@ -459,7 +459,7 @@ def write_table(
     Args:
         table: the table; or at least one piece of it, all with the same columns.
         path: the file.
-        standing: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
+        label: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
             CSV file gets a file beside it. None for tables without a label.
         csv_safe: put an apostrophe before texts and column names that a spreadsheet would run as
             formulas. Such values are then not the schema's. For CSV files only.
@@ -480,22 +480,22 @@ def write_table(
         pieces = map(without_formulas, pieces)
     first = next(pieces)
     schema = first.schema
-    if standing is not None and not _is_csv(kind):
-        stated = json.dumps(standing.to_json()).encode()
-        schema = schema.with_metadata({**(schema.metadata or {}), STANDING_KEY: stated})
+    if label is not None and not _is_csv(kind):
+        stated = json.dumps(label.to_json()).encode()
+        schema = schema.with_metadata({**(schema.metadata or {}), LABEL_KEY: stated})
     rows = 0
     try:
         with opened(path) as file:
-            sink = _Sink(file, _is_csv(kind) and standing is not None)
+            sink = _Sink(file, _is_csv(kind) and label is not None)
             with _writer(sink, kind, schema) as writer:
                 for piece in itertools.chain([first], pieces):
                     writer.write_table(piece.cast(schema))
                     rows += piece.num_rows
-            if standing is not None and sink.digest is not None:
+            if label is not None and sink.digest is not None:
                 # The label is written before the table, so the table never lacks it, and it holds
                 # for this table only.
-                beside = {"standing": standing.to_json(), "sha256": sink.digest.hexdigest()}
-                save(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
+                beside = {"label": label.to_json(), "sha256": sink.digest.hexdigest()}
+                save(f"{path}{LABEL_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
         why = getattr(error, "strerror", None) or one_line(error)
         raise TableError(f"{path} cannot be written ({why}).") from None

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ..errors import TableError
-from .arrow import STANDING_FILE, Pieces, RecordBatches
+from .arrow import LABEL_FILE, Pieces, RecordBatches
 from .dropped import Unreadable
 
 PATTERN = re.compile(r"[*?\[]")
@@ -83,7 +83,7 @@ def _below(folder: Path, root: Path) -> Iterator[Path]:
         for name in folders:
             _check_no_link(Path(where, name), root)
         for name in files:
-            if name[0] not in "._" and not name.endswith(STANDING_FILE):
+            if name[0] not in "._" and not name.endswith(LABEL_FILE):
                 yield Path(where, name)
 
 

@@ -19,12 +19,12 @@ import pyarrow.parquet
 from ..errors import MessageError, TableError
 from ..files.atomic import MAX_KEY, AnyPath, open_regular, read_bytes
 from ..files.canonical import json_digest, json_of
-from ..privacy.standing import UNSTATED, Standing
+from ..privacy.label import UNSTATED, PrivacyLabel
 from . import arrow
 from .apart import apart
 from .arrow import (
-    STANDING_FILE,
-    STANDING_KEY,
+    LABEL_FILE,
+    LABEL_KEY,
     Pieces,
     RecordBatches,
     check_names,
@@ -466,7 +466,7 @@ def reading(what: object) -> Iterator[None]:
         raise no_table(what, error) from None
 
 
-def read_standing(source: Source) -> Standing:
+def read_label(source: Source) -> PrivacyLabel:
     """Privacy label of a table. A table without a valid label is not private.
 
     Args:
@@ -486,11 +486,9 @@ def read_standing(source: Source) -> Standing:
             return UNSTATED
         format = format_of(path)
         if format.packed:
-            beside = json_of(
-                read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY)
-            )
+            beside = json_of(read_bytes(f"{path}{LABEL_FILE}", "label", MessageError, MAX_KEY))
             return (
-                Standing.from_json(beside["standing"])
+                PrivacyLabel.from_json(beside["label"])
                 if beside["sha256"] == _sha256(path)
                 else UNSTATED
             )
@@ -511,6 +509,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _stated(schema: pa.Schema) -> Standing:
-    stated = (schema.metadata or {}).get(STANDING_KEY)
-    return UNSTATED if stated is None else Standing.from_json(json_of(stated))
+def _stated(schema: pa.Schema) -> PrivacyLabel:
+    stated = (schema.metadata or {}).get(LABEL_KEY)
+    return UNSTATED if stated is None else PrivacyLabel.from_json(json_of(stated))

@@ -92,12 +92,12 @@ def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
     assert "gives complete records away" in refused(arguments)
     assert not (folder / "out.csv").exists()
     assert "NOT PRIVATE: claim as published" in good(f"{arguments} --claim-as-published")
-    stated = json.loads((folder / "out.csv.standing.json").read_text())["standing"]
+    stated = json.loads((folder / "out.csv.label.json").read_text())["label"]
     assert stated["private"] is False
     assert "claim as published" in stated["reasons"][0]
     report = json.loads((folder / "out.json").read_text())
     assert report["private"] is False
-    assert "claim as published" in report["standing"]["reasons"][0]
+    assert "claim as published" in report["label"]["reasons"][0]
     assert report["epsilon"] > 10
     assert len(pd.read_csv(folder / "out.csv")) == report["rows"]
 
@@ -116,9 +116,9 @@ def test_role_by_role_every_file_says_so(folder, plan):
         )
         messages.append(Message.load(folder / f"{name}.message", agreed, ring.server))
         opened = container.unpack(messages[-1].to_bytes(agreed), "party message", name)
-        assert "claim as published" in opened[0]["standing"]["reasons"][0]
+        assert "claim as published" in opened[0]["label"]["reasons"][0]
     result = run_server(agreed, messages)
-    write_table(result.pieces(), folder / "out.csv", result.ledger.standing)
+    write_table(result.pieces(), folder / "out.csv", result.ledger.label)
     Model(agreed.schema, result.model, result.ledger, result.others).save(folder / "model")
     (folder / "out.json").write_text(json.dumps(result.to_json()))
     for name in ("plan.json", "left.message", "right.message", "out.csv", "model", "out.json"):

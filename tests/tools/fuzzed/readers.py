@@ -54,11 +54,11 @@ from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
 from vertimrf.plan.sections import read_schema
 from vertimrf.plan.summary import summary
 from vertimrf.runs.files import read_match
-from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY
+from vertimrf.tables.arrow import LABEL_FILE, LABEL_KEY
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.csv_file import unpacked
 from vertimrf.tables.ids import IdKeys
-from vertimrf.tables.sources import open_pieces, read_standing
+from vertimrf.tables.sources import open_pieces, read_label
 from vertimrf.tables.table import Table
 
 from .damage import (
@@ -264,7 +264,7 @@ def restated(rng, path):
         with pa.ipc.open_file(str(path)) as file:
             table = file.read_all()
     metadata = dict(table.schema.metadata)
-    metadata[STANDING_KEY] = damaged_json(rng, metadata[STANDING_KEY])
+    metadata[LABEL_KEY] = damaged_json(rng, metadata[LABEL_KEY])
     if rng.random() < 0.5:
         column = int(rng.integers(table.num_columns))
         values = table.column(column)
@@ -354,7 +354,7 @@ def read_plan(path, name, use):
         plan.digest(),
         plan.fingerprint,
         summary(plan).encode(),
-        str(plan.standing),
+        str(plan.label),
         largest_message(plan),
         plan.schema.remarks(),
     )
@@ -475,7 +475,7 @@ def read_sample(path, name, use):
 def read_model(path, name, use):
     """A model as people sample it and ask it for marginals."""
     model = Model.load(path)
-    _ = model.summary(), repr(model), model.ledger.standing
+    _ = model.summary(), repr(model), model.ledger.label
     # Probabilities of all cliques take eight bytes a cell.
     if use.allows(8 * model.field.tree.cells * (1 + len(model.others)), 0.0):
         model.sample(50, seed=1)
@@ -575,12 +575,12 @@ def read_anything(path, name, use):
     return text
 
 
-def read_standing_file(path, name, use):
+def read_label_file(path, name, use):
     """What a table states of itself."""
-    table = Path(str(path).removesuffix(STANDING_FILE))
-    table.write_bytes(use.seeds.path(name.removesuffix(STANDING_FILE)).read_bytes())
+    table = Path(str(path).removesuffix(LABEL_FILE))
+    table.write_bytes(use.seeds.path(name.removesuffix(LABEL_FILE)).read_bytes())
     try:
-        return str(read_standing(table)) + describe(table)
+        return str(read_label(table)) + describe(table)
     finally:
         table.unlink()
 
@@ -588,7 +588,7 @@ def read_standing_file(path, name, use):
 def read_table(path, name, use):
     """A party's table, and what a table states of itself."""
     party = name.split(".")[0]
-    str(read_standing(path)).encode()
+    str(read_label(path)).encode()
     part = use.seeds.plans["count"].schema.encoding(party)
     # A column takes kilobytes however few its cells.
     use.stated = 200 * inflated(path)
@@ -691,7 +691,7 @@ KINDS = (
     Kind("release record", 0.03, (RELEASE,), as_release, read_release),
     Kind("sketch", 0.02, ("ids.sketch",), as_container, read_sketch),
     Kind("ledger", 0.02, ("ledger.json",), as_json("persons.plan.json"), read_ledger),
-    Kind("standing", 0.02, (f"hospital.csv{STANDING_FILE}",), as_json(), read_standing_file),
+    Kind("label", 0.02, (f"hospital.csv{LABEL_FILE}",), as_json(), read_label_file),
     Kind("table", 0.07, TABLES, as_table, read_table),
     Kind("foreign table", 0.03, FOREIGN, as_foreign, read_table),
     Kind("database", 0.02, DATABASES, as_foreign, read_table),

@@ -50,11 +50,11 @@ from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import seal_secret
 from vertimrf.privacy.events import GeometricEvent
+from vertimrf.privacy.label import PrivacyLabel
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.privacy.standing import Standing
 from vertimrf.runs.files import match_of
-from vertimrf.tables.arrow import STANDING_FILE
+from vertimrf.tables.arrow import LABEL_FILE
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
 
@@ -275,8 +275,10 @@ def _tables(folder, table):
     for party, names in schema().parties:
         part = table.select(["id", "person", *names, *plain_schema().names])
         for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
-            write_table(part, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
-    assert (folder / f"hospital.csv{STANDING_FILE}").exists()
+            write_table(
+                part, folder / f"{party}{suffix}", PrivacyLabel(1.0, 1e-6, notes=("made up",))
+            )
+    assert (folder / f"hospital.csv{LABEL_FILE}").exists()
     _foreign(folder, table.select(["id", "person", *dict(schema().parties)["hospital"]]))
 
 

@@ -24,7 +24,7 @@ Spent = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST)]
 
 
 @dataclass(frozen=True)
-class Standing:
+class PrivacyLabel:
     """Privacy label of a release.
 
     Attributes:
@@ -61,14 +61,14 @@ class Standing:
         """Whether epsilon and delta are a guarantee."""
         return not self.reasons
 
-    def because(self, *reasons: str) -> Standing:
+    def because(self, *reasons: str) -> PrivacyLabel:
         """The label with further reasons why the release is not private, without repetitions."""
         return replace(
             self,
             reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)),
         )
 
-    def noting(self, *notes: str) -> Standing:
+    def noting(self, *notes: str) -> PrivacyLabel:
         """The same label with further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
@@ -85,7 +85,7 @@ class Standing:
         return {"private": self.private, "neighbours": self.neighbours} | to_json(self)
 
     @classmethod
-    def from_json(cls, data: Any) -> Standing:
+    def from_json(cls, data: Any) -> PrivacyLabel:
         """Read a label from JSON.
 
         A missing, incomplete or contradictory label means not private.
@@ -106,5 +106,5 @@ def neighbours_of(records: int) -> str:
 
 PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
 NOT_STATED = "it has no valid privacy label"
-UNSTATED = Standing(None, None, reasons=(NOT_STATED,))
-EXACT = Standing(None, None, reasons=("exact statistics of the real tables, do not publish",))
+UNSTATED = PrivacyLabel(None, None, reasons=(NOT_STATED,))
+EXACT = PrivacyLabel(None, None, reasons=("exact statistics of the real tables, do not publish",))

@@ -1,4 +1,4 @@
-"""A release's standing: what it says, and that whatever does not say it in full is not private."""
+"""A release's privacy label: what it says, and that whatever does not say it in full is not private."""
 
 import json
 import math
@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.privacy.standing import ADD_OR_REMOVE, EXACT, REPLACE, UNSTATED, Standing
+from vertimrf.privacy.label import ADD_OR_REMOVE, EXACT, REPLACE, UNSTATED, PrivacyLabel
 
-GOOD = Standing(0.55, 1e-6, ADD_OR_REMOVE)
+GOOD = PrivacyLabel(0.55, 1e-6, ADD_OR_REMOVE)
 
 
 @pytest.mark.parametrize(
-    "standing",
+    "label",
     [
         GOOD,
-        Standing(2, 1e-9, REPLACE, notes=("the number of records is published",)),
+        PrivacyLabel(2, 1e-9, REPLACE, notes=("the number of records is published",)),
         GOOD.because("a party fixed its noise"),
         EXACT,
         UNSTATED,
         GOOD.noting("seconds follow the data"),
     ],
 )
-def test_it_is_read_back(standing):
-    assert Standing.from_json(json.loads(json.dumps(standing.to_json()))) == standing
+def test_it_is_read_back(label):
+    assert PrivacyLabel.from_json(json.loads(json.dumps(label.to_json()))) == label
 
 
 def test_it_says_what_it_is():
@@ -54,15 +54,15 @@ def test_it_says_what_it_is():
 )
 def test_without_all_three_nothing_is_private(arguments):
     assert GOOD.private
-    assert not Standing(*arguments).private
-    assert "no valid privacy label" in str(Standing(*arguments))
+    assert not PrivacyLabel(*arguments).private
+    assert "no valid privacy label" in str(PrivacyLabel(*arguments))
 
 
 @pytest.mark.parametrize("field", sorted(GOOD.to_json()))
 def test_a_missing_field_is_not_private(field):
     data = GOOD.to_json()
     del data[field]
-    assert Standing.from_json(data) == UNSTATED
+    assert PrivacyLabel.from_json(data) == UNSTATED
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_a_missing_field_is_not_private(field):
     ],
 )
 def test_what_does_not_add_up_is_not_private(change):
-    assert not Standing.from_json(GOOD.to_json() | change).private
+    assert not PrivacyLabel.from_json(GOOD.to_json() | change).private
 
 
 def test_a_claim_against_its_own_reasons_is_not_private():
-    assert not Standing.from_json(
+    assert not PrivacyLabel.from_json(
         GOOD.because("a party fixed its noise").to_json() | {"private": True}
     ).private
 
@@ -109,8 +109,8 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_nothing_made_up_is_private_by_accident(data):
-    standing = Standing.from_json(data)
-    if standing.private:
+    label = PrivacyLabel.from_json(data)
+    if label.private:
         assert data["private"] is True
         assert data["reasons"] == []
         assert data["epsilon"] >= 0

@@ -204,7 +204,7 @@ def test_every_extra_has_an_example_in_a_fresh_environment():
         ("vertimrf run party x --nothing", "party has no --nothing"),
         ("python benchmarks/nothing.py", "there is no benchmarks/nothing.py"),
         ("python -m benchmarks.nothing", "there is no benchmarks/nothing.py"),
-        ("python benchmarks/audit.py --nothing", "audit.py has no --nothing"),
+        ("python benchmarks/attacks/audit.py --nothing", "audit.py has no --nothing"),
         ("python -m benchmarks.reproduce --nothing", "__main__.py has no --nothing"),
         ("python -m pytest -m nothing", "no marker nothing"),
         ("pip install '.[nothing]'", "no extra nothing"),
@@ -222,7 +222,7 @@ def test_what_exists_is_not():
         "vertimrf run party x --name hospital",
         "VAR=1 python -m benchmarks.reproduce --quick --json x",
         "pip install -e '.[test]'",
-        "python benchmarks/audit.py --smoke  # so",
+        "python benchmarks/attacks/audit.py --smoke  # so",
         "python -m pytest -q -m slow",
         "vertimrf schema merge a b --out c",
     ):

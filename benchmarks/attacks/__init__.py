@@ -1,1 +1,1 @@
-"""Attackers, each played against the real thing; `python benchmarks/adversary.py` runs them all."""
+"""Attackers, each played against the real thing; `python -m benchmarks.attacks` runs them all."""

@@ -20,8 +20,8 @@ from vertimrf.releases.count_sketches.encoding import adding, code_steps, number
 from vertimrf.releases.release import CONTRAST_SIGNS
 
 from .. import datasets
-from ..audit import audit_known
 from ..verdict import Verdict, at_least, at_most
+from .audit import audit_known
 from .deployment import dealt, signs_of
 
 SIZES = (15_000_000, 1_000_000, 100_000, 20_000)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.datasets import Dataset
-from benchmarks.model import double_precision_mbi
+from benchmarks.speed.model import double_precision_mbi
 from benchmarks.verdict import FULL, QUICK, SMOKE
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.junction_tree import junction_tree

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from benchmarks.baselines import additions_work
+from benchmarks.speed.baselines import additions_work
 from benchmarks.speed.paths import SECRET, CountSketchEncoder, CountSketches
 from benchmarks.speed.test_encoding import table
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks.baselines import encode_dense, python_work, roofline_work
+from benchmarks.speed.baselines import encode_dense, python_work, roofline_work
 from benchmarks.speed.paths import (
     SECRET,
     ScheduledPair,

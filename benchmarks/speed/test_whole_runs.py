@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.measured import KEPT
+from benchmarks.speed.measured import KEPT
 from benchmarks.speed.paths import synthesize
 
 

@@ -16,23 +16,24 @@ from benchmarks.verdict import Verdict
 
 ROOT = Path(vertimrf.__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-# Programs that other tests call, and modules that scripts import.
+# Programs that other tests call.
 ELSEWHERE = {
     "bars": "benchmarks/test_verdict.py",
     "peers": "benchmarks/test_peers.py",
     "results": "benchmarks/test_results.py",
     "size": "test_size.py",
 }
-LIBRARIES = {"baselines", "datasets", "measured", "plain_counts", "verdict", "attacks"}
 SCRIPTS = sorted(
-    {path.stem for path in FOLDER.glob("*.py")}.union(
-        path.parent.name for path in FOLDER.glob("*/__init__.py")
-    ).difference({"__init__", *ELSEWHERE, *LIBRARIES})
+    {
+        str(path.relative_to(FOLDER).with_suffix("")).removesuffix("/__main__")
+        for path in FOLDER.rglob("*.py")
+        if path.parent.name != "peers" and 'if __name__ == "__main__":' in path.read_text()
+    }.difference(ELSEWHERE)
 )
 # What some need beside the package's own dependencies.
 NEEDED = {
-    "larger": "distributed",
-    "network": "flwr",
+    "speed/larger": "distributed",
+    "speed/network": "flwr",
     "speed": "pytest_benchmark",
 }
 EXAMPLES = {
@@ -53,7 +54,7 @@ def smoke(name, folder):
     path = FOLDER / name
     words = ["-m", f"benchmarks.{name}"] if path.is_dir() else [f"benchmarks/{name}.py"]
     return subprocess.run(
-        [sys.executable, *words, "--smoke", "--json", str(folder / f"{name}.json")],
+        [sys.executable, *words, "--smoke", "--json", str(folder / "rows.json")],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -70,7 +71,7 @@ def test_a_script_runs_at_its_smallest_size(name, tmp_path):
     done = smoke(name, tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "no bar is held" in done.stdout
-    rows = [Verdict(**row) for row in json.loads((tmp_path / f"{name}.json").read_text())]
+    rows = [Verdict(**row) for row in json.loads((tmp_path / "rows.json").read_text())]
     assert rows
     assert all(isinstance(row.name, str) and row.name for row in rows)
     assert all(row.value is None or isinstance(row.value, int | float) for row in rows)

@@ -1,4 +1,4 @@
-"""A distinguisher on worst-case neighbours, through the real encode path: short runs of benchmarks/audit.py.
+"""A distinguisher on worst-case neighbours, through the real encode path: short runs of benchmarks/attacks/audit.py.
 
 Noise and hashes are of the system's entropy. Where something has to be found, means and standard deviations of what is found
 stand beside it, from 2500 resamplings of 4000 to 24,000 trials; bounds are five standard deviations or more away.

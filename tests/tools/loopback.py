@@ -1,6 +1,6 @@
 """A SuperLink and SuperNodes of Flower as processes of their own on the loopback interface, with TLS and a key for every node.
 
-What tests and `benchmarks/network.py` run over, and a rehearsal of what docs/flower.md has operators do: the same commands, a
+What tests and `benchmarks/speed/network.py` run over, and a rehearsal of what docs/flower.md has operators do: the same commands, a
 certificate authority made here. Nothing leaves the machine: telemetry, update checks and installs at run time are off.
 """
 

@@ -47,7 +47,7 @@ def fell_back(reason: object) -> None:
 
 
 # Options with which the fit ends below the loss of 1,000 iterations of mbi's mirror descent
-# (``benchmarks/front_ends.py``). The defaults of the protocol stop earlier.
+# (``benchmarks/accuracy/front_ends.py``). The defaults of the protocol stop earlier.
 FRONT_END = FitOptions(proximal_weight=10.0, min_improvement=1e-3)
 
 

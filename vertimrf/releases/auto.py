@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..plan.schema import Schema
 
 # Most encrypted numbers, records times values of the first party's columns: those of the largest run
-# in benchmarks/encrypted.py, with 213 MB between the parties.
+# in benchmarks/accuracy/encrypted.py, with 213 MB between the parties.
 MOST_NUMBERS = 40_000_000
 STATED = "two parties state that they hold the same people"
 USELESS = "a result of encrypted counts is predicted to be useless"

@@ -1,6 +1,6 @@
 """The engine under other front ends: OpenDP's AIM, MST and AIM on mbi, each against mbi's own estimator; and our Synthesizer.
 
-    python benchmarks/front_ends.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/front_ends.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult.csv.gz and adult-domain.json; without it, a stand-in with Adult's domain is drawn, and accuracy has no bar.
 A line is measured where what it needs is installed: mbi 2 (the extra `mbi`) or mbi 1.1 (`mbi1`) for MST and AIM, OpenDP with mbi
@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
 from benchmarks.datasets import Dataset

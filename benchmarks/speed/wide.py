@@ -1,6 +1,6 @@
 """Tables of a hundred attributes: counting, marginals, sampling and whole runs, each against its bar.
 
-    python benchmarks/wide.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/speed/wide.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult and pisa (NAME.csv.gz with record_id and integer codes, NAME-domain.json); rows that need them say so where
 they are absent. The peer is mbi 2.0.0 (`pip install "mbi==2.0.0"`, the extra `peers`), in float64, in this process. Whole runs
@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.measured import measured
-from benchmarks.model import Peer
+from benchmarks.speed.measured import measured
+from benchmarks.speed.model import Peer
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).

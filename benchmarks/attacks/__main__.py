@@ -1,16 +1,11 @@
 """Attackers against the real thing: what they come to, and what each figure is held to.
 
-    python benchmarks/adversary.py [--only NAME] [--smoke] [--json FILE]
+    python -m benchmarks.attacks [--only NAME] [--smoke] [--json FILE]
 
 To add an attack: a module in `benchmarks/attacks/` with a function that yields `Verdict`s, and its name in ATTACKS. Each attack
 also shows that it works where its target is undefended; a row that would hold against a broken attacker is worth nothing.
 --smoke plays those of seconds; tests/benchmarks/test_adversary.py has the others.
 """
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.attacks import (
     bucket,

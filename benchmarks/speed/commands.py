@@ -2,7 +2,7 @@
 
 Every command is asked once; those that took longest are asked again.
 
-python benchmarks/commands.py [--smoke] [--json FILE]
+python benchmarks/speed/commands.py [--smoke] [--json FILE]
 """
 
 import subprocess
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.measured import processor_seconds
+from benchmarks.speed.measured import processor_seconds
 from benchmarks.verdict import SMOKE, Verdict, arguments, finish
 from vertimrf.cli import main as vertimrf
 

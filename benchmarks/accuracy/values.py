@@ -1,6 +1,6 @@
 """Whether synthetic values are values that people recognise, and whether what holds between columns holds: correlations, missing values, functions.
 
-    python benchmarks/values.py [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/values.py [--quick | --smoke] [--json FILE]
 
 Runs at epsilon 1, as a new user would make them: the demo's tables with the demo's schema; CPS earnings of the package causaldata at
 two parties, with a drafted schema; generated tables of a column, a group that depends on it and an independent number. The latter and
@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.link import public
+from benchmarks.accuracy.link import public
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import OpenSchema, PlanOptions, RunOptions, draft_schema, synthesize
 from vertimrf.files.state import STATE

@@ -1,6 +1,6 @@
 """What each phase of a whole run takes on one and on two threads, and how much of it is serial.
 
-    python benchmarks/phases.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/speed/phases.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds nltcs, adult and pisa (NAME.csv.gz with record_id and integer codes, NAME-domain.json); others are left out.
 Processor seconds count, because other work on the machine changes wall times. On two threads the calling thread has all serial
@@ -15,10 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
-from benchmarks.measured import KEPT, ROOT
+from benchmarks.speed.measured import KEPT, ROOT
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 
 RUNS = {"nltcs": ("8,8", 0.8), "adult": ("8,7", 0.8), "pisa": ("41,40", 1.0)}

@@ -1,6 +1,6 @@
 """Encrypted counts: accuracy, time and size of the whole run, and what collusion reads, each against its bar.
 
-    python benchmarks/encrypted.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/encrypted.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 Accuracy is that of the decrypted counts, and so it is measured without the encryption (`plain_counts.py`): five seeds, delta =
 1 / n, 3-way TVD over 300 marginals. Adult is encrypted once, with fresh keys. --quick takes one seed, leaves fire out, and plays the collusion
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
 from benchmarks.attacks import encrypted_collusion

@@ -5,7 +5,7 @@ depend on an attribute: people with a high value are far more often in common. W
 common (inner) and for all of them (outer), is held against the true joins. Beside the inner one stands what the protocol makes of
 tables with these people alone.
 
-    python benchmarks/overlap.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/overlap.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 With the paper's Adult table where FOLDER has it; else, and with --quick, with a generated one.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
 from benchmarks.attacks.deployment import dealt

@@ -1,6 +1,6 @@
 """Markov random fields against `mbi` (JAX), the library of the field: fit, memory, bandwidth, sampling, correctness.
 
-    python benchmarks/model.py [--data FOLDER] [--quick | --smoke] [--json FILE]
+    python benchmarks/speed/model.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult.csv.gz (record_id, integer codes) and adult-domain.json; without it, a stand-in with Adult's domain
 is drawn. The peer is optional: `pip install "mbi==2.0.0"` (the extra `peers`); lines that need it are marked as not
@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
-from benchmarks.measured import seconds
+from benchmarks.speed.measured import seconds
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 from vertimrf import PlanOptions, Schema, make_plan
 from vertimrf.kernels.contingency import all_pairs, contingency

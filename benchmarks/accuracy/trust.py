@@ -1,6 +1,6 @@
 """How far a result can be trusted: never worse than independent columns, and more is never worse.
 
-    python benchmarks/trust.py [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/trust.py [--quick | --smoke] [--json FILE]
 
 Each table is generated: columns of 2 to 16 values that are independent, or follow one hidden number weakly or strongly. The peer
 is noisy one-way marginals with all of the budget at the same delta, projected to the simplex, columns independent; both give as
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.datasets import Dataset, load, present
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish

@@ -1,6 +1,6 @@
 """Intervals of draws beside those of NAPSU-MQ, on data like its authors' toy data: do they cover, how wide are they, how long do they take?
 
-    python benchmarks/napsu.py [--smoke] [--json FILE]
+    python benchmarks/accuracy/napsu.py [--smoke] [--json FILE]
 
 A table has 2,000 records of three binary columns. Two are coins, and the third follows a logistic regression on them with
 coefficients 1 and 0. Both mechanisms have epsilon 1 and delta = 1 / n^2 (our default), and are asked for all three columns together. Rubin's
@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.accuracy.trust import Analyses, intervals, result_of
 from benchmarks.datasets import Dataset
 from benchmarks.peers.on_twinify import TWINIFY
 from benchmarks.peers.peer import FOLDER, default_folder, surroundings
-from benchmarks.trust import Analyses, intervals, result_of
 from benchmarks.verdict import FULL, Verdict, arguments, finish
 from vertimrf.named_model import Model
 

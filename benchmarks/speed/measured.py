@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
 MEASURED = """
 import resource, subprocess, sys, time

@@ -1,6 +1,6 @@
 """Tables larger than memory: what a party's process takes for one that is read in pieces, and for one on a cluster.
 
-    python benchmarks/larger.py [--quick | --smoke] [--json FILE]
+    python benchmarks/speed/larger.py [--quick | --smoke] [--json FILE]
 
 Tables are made up on the fly, in pieces. Times of `vertimrf run party` are those of the command with its start-up, its kernels
 compiled before; memory is the peak resident set of its process. On the cluster, two workers of one thread, a party encodes 10^8
@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.measured import measured
+from benchmarks.speed.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, finish
 from vertimrf import (
     Attribute,
@@ -45,7 +45,7 @@ from vertimrf.privacy.noise import FixedNoise
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.tables.columns import encode_table
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PIECE = 1 << 18
 
 # 24 columns as registries have them: codes written as text, names of places, numbers with gaps, dates.

@@ -5,7 +5,7 @@ start to end, by which it takes the secret and makes its message once the plan i
 party's time has another's in it. Its SuperNode carries files between that command and the SuperLink. The server's time is that
 from the last message to the table, in the process that Flower starts for it. Kernels are compiled before.
 
-    python benchmarks/network.py [--quick | --smoke] [--json FILE]
+    python benchmarks/speed/network.py [--quick | --smoke] [--json FILE]
 
 Run it on an otherwise idle machine; it takes Flower (the extra "flower").
 """
@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from tools.loopback import ROOT, Loopback
 
-from benchmarks.measured import measured
+from benchmarks.speed.measured import measured
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import Attribute, Plan, Schema
 

@@ -1,6 +1,6 @@
 """Asked-for analyses: what `--workload` does to them, and to the rest of the table.
 
-    python benchmarks/analyses.py [--quick | --smoke] [--json FILE]
+    python benchmarks/accuracy/analyses.py [--quick | --smoke] [--json FILE]
 
 The hotel table (../shared/data), at epsilon 1: a linear and a logistic regression, group means and shares, of real rows and of
 synthetic rows, without and with a workload that asks for them; one holder, and two parties with the outcomes at one and most
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
 from vertimrf import Attribute, PlanOptions, RunOptions, draft_schema, make_plan

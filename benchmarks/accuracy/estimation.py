@@ -1,6 +1,6 @@
 """The bars of cross-party estimation: bias, precision against Cramér-Rao, the published estimator, a trusted curator, speed.
 
-    python benchmarks/estimation.py [--quick | --smoke] [--json FILE] [--data FOLDER]
+    python benchmarks/accuracy/estimation.py [--quick | --smoke] [--json FILE] [--data FOLDER]
 
 FOLDER holds adult.csv.gz and adult-domain.json; without it, the parts that need Adult are left out. The JSON is a list of
 {name, value, bar, holds}; holds is null where a figure is only stated.
@@ -22,10 +22,10 @@ import numba
 import numpy as np
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
-from benchmarks.measured import seconds
+from benchmarks.speed.measured import seconds
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections

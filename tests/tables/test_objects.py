@@ -149,9 +149,6 @@ def polars_of(frame):
     )
 
 
-FRAMES = {"pandas": lambda frame: frame, "polars": polars_of}
-
-
 def encoded(source, attribute, id="id", person=None, **read):
     return encode_table(
         source,

@@ -282,8 +282,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-# 30 sources, with those of tests/tables/test_databases.py on a server of PostgreSQL beside them: here draft, check and evaluate, below
-# synthesize. Those in REFUSED are refused by all four.
+# 30 sources, with those of tests/tables/test_databases.py on a server of PostgreSQL beside them.
 @pytest.mark.parametrize("name", READ)
 def test_a_table_of_every_kind_gives_the_records_of_the_csv_file(folder, name):
     path = made(folder, name, READ[name])
@@ -297,19 +296,18 @@ def test_a_table_of_every_kind_gives_the_records_of_the_csv_file(folder, name):
     assert "1-way TVD 0.0000" in printed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READ)
-def test_a_table_of_every_kind_is_synthesized(folder, name):
-    path, out = made(folder, name, READ[name]), folder / f"{name.replace('*', '')}-made.csv"
-    asked = f"--id id --schema {folder}/schema.toml --epsilon 2 --even-if-useless --out {out}"
-    good("synthesize", words(path), asked)
-    assert read_arrow(out).column_names == ["sex", "weight", "visits"]
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_that_is_no_table_is_refused_by_what_it_is(folder, name):
     content, sentence = REFUSED[name]
     path = made(folder, name, content)
+    with pytest.raises(TableError) as caught:
+        read_arrow(path)
+    assert str(caught.value).startswith(f"{path} {sentence}")
+
+
+def test_every_command_refuses_a_file_that_is_no_table(folder):
+    content, sentence = REFUSED["t.zip"]
+    path = made(folder, "t.zip", content)
     for command in (
         f"schema draft {path} --id id --out {folder}/none.toml",
         f"check {path} --schema {folder}/schema.toml --id id",

@@ -149,11 +149,6 @@ def test_queries_that_fail_are_told_in_one_sentence():
 UUIDS = [uuid.UUID(int=5), uuid.UUID(int=1 << 127)]
 
 
-def test_uuids_of_python_are_ids():
-    table = encoded_as((), pd.DataFrame({"id": UUIDS}))
-    assert table.digests.tolist() == [siphash(KEYS.records, str(some).encode()) for some in UUIDS]
-
-
 def oracle(attribute, value):
     """One value's code, by the definition of the domain; None if it has none."""
     absent = value is None or value != value or (isinstance(value, str) and value in MISSING_TEXT)
@@ -523,35 +518,6 @@ def test_cells_that_are_no_such_date(column, attribute, message):
         encode_columns(pa.table({"x": column}), [attribute], "t")
 
 
-def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path):
-    n = 300
-    moments = pd.date_range("2020-01-01", periods=n, freq="7h")
-    columns = {
-        "day": moments.date,
-        "at": moments,
-        "zoned": moments.tz_localize("UTC"),
-        "clock": moments.time,
-    }
-    frame = pd.DataFrame({"id": range(n), **columns})
-    path = tmp_path / "t.csv"
-    frame.to_csv(path, index=False)
-    for table in (pa.Table.from_pandas(frame), path):
-        schema = draft_schema([table], "id").schema
-        assert [(a.calendar, a.timezone, a.resolution) for a in schema.attributes] == [
-            ("date", None, None),
-            ("timestamp", None, 7 * 3600),
-            ("timestamp", "UTC", 7 * 3600),
-            # All 24 hours are listed.
-            ("time", None, None),
-        ]
-        codes = encode_columns(read_arrow(table), schema.attributes, "t")
-        again = decode(codes, schema.attributes, np.random.default_rng(0))
-        assert (encode_columns(again, schema.attributes, "t") == codes).all()
-        assert (
-            schema.attributes[1].value_text(schema.attributes[1].edges[0]) == "2020-01-01 00:00:00"
-        )
-
-
 def test_decoding_refuses_codes_without_a_value():
     with pytest.raises(TableError, match="'claims' has the codes 0 to 3, not 0 to 4"):
         decode(np.array([[0, 4]]), [PEOPLE[3]], np.random.default_rng(0))
@@ -867,18 +833,6 @@ def test_tables_check_their_shape():
     for codes in (good.T, good.astype(np.int64), np.zeros((1, 4), np.uint16)[:, ::2]):
         with pytest.raises(TableError, match="needs C-contiguous uint16 codes"):
             Table(X, np.arange(2, dtype=np.uint64), codes)
-
-
-@pytest.mark.data
-def test_the_papers_tables_decode_to_themselves(paper_data):
-    from vertimrf.plan.schema import Schema
-
-    schema = Schema.load(paper_data / "nltcs-domain.json")
-    table = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes, keys=KEYS)
-    assert table.records == 21_574
-    raw = read_arrow(paper_data / "nltcs.csv.gz")
-    back = decode(table.codes, schema.attributes, np.random.default_rng(0))
-    assert all(back[name].cast(pa.string()).equals(raw[name]) for name in schema.names)
 
 
 PRIVATE = PrivacyLabel(0.55, 1e-6, notes=("seconds follow the data",))

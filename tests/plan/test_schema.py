@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from builders import KEYS
@@ -182,15 +181,6 @@ def test_the_domain_json_of_the_field_is_integer_codes(tmp_path):
     assert two.attributes == schema.attributes
 
 
-@pytest.mark.data
-def test_the_domains_of_the_paper(paper_data):
-    names = ("nltcs", "adult", "br2000", "fire")
-    sizes = {name: Schema.load(paper_data / f"{name}-domain.json").sizes for name in names}
-    assert sizes["nltcs"] == (2,) * 16
-    assert len(sizes["adult"]) == 15
-    assert max(sizes["adult"]) == 41
-
-
 def attribute(**parts):
     return {"party": [{"name": "p", "attribute": [{"name": "x", **parts}]}]}
 
@@ -335,50 +325,6 @@ def test_unknown_names():
         example().party_attributes("bank")
     with pytest.raises(SchemaError, match="in order"):
         Schema(example().attributes, (("p", ("sex", "age", "claims", "plan")),))
-
-
-def test_inference_reads_domains_off_the_data():
-    frame = pd.DataFrame(
-        {
-            "id": range(200),
-            "text": ["b", "a", None, "NA"] * 50,
-            "whole": [5, 3] * 100,
-            "many": range(1000, 1200),
-            "real": [0.5, 1.25, None, 2.0] * 50,
-            "flag": [True, False] * 100,
-            "digits": ["10", "9"] * 100,
-            "zip": ["007", "10"] * 100,
-            "day": pd.to_datetime(["2020-01-01", "2020-01-02"] * 100).date,
-        }
-    )
-    schema = draft_schema([pa.Table.from_pandas(frame)], "id").schema
-    assert not schema.public
-    domain = {attribute.name: attribute for attribute in schema.attributes}
-    assert domain["text"] == Attribute.categorical("text", ["NA", "a", "b"], missing=True)
-    assert domain["whole"] == Attribute.categorical("whole", [3, 5], ordered=True)
-    assert domain["flag"] == Attribute.categorical("flag", [False, True])
-    assert domain["digits"].values == ("10", "9")
-    assert domain["zip"].values == ("007", "10")
-    assert domain["day"] == read_attribute(
-        {"name": "day", "calendar": "date", "grid": ["2020-01-01", "2020-01-02"]}
-    )
-    assert domain["real"] == Attribute.categorical(
-        "real", [0.5, 1.25, 2.0], missing=True, ordered=True
-    )
-    many = domain["many"]
-    assert (many.edges[0], many.edges[-1], many.integral, many.size) == (1000, 1199, True, 16)
-    widths = [b - a for a, b in zip(many.edges, many.edges[1:], strict=False)]
-    assert max(widths) - min(widths) <= 4
-
-
-def test_inferred_bins_step_over_heavy_values():
-    # Half of the records share one value: it is a point, and the others have bins from 1 on.
-    values = [0.0] * 500 + [1 + i / 1000 for i in range(500)]
-    schema = draft_schema([pa.table({"id": range(1000), "x": values})], "id").schema
-    (drafted,) = schema.attributes
-    assert drafted.points == (0.0,)
-    assert (drafted.edges[0], drafted.edges[-1]) == (1.0, 1.499)
-    assert 9 <= drafted.size <= 17
 
 
 def test_a_draft_names_every_odd_column_at_once_and_goes_on():

@@ -366,19 +366,6 @@ def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
     )
 
 
-def test_a_drafted_schema_is_marked_as_not_private(folder):
-    result = went_well(
-        run(
-            f"schema draft {folder}/left.csv {folder}/right.parquet --id id --out {folder}/draft.toml",
-        )
-    )
-    result = went_well(
-        synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
-    )
-    assert "NOT PRIVATE" in result.output
-    assert json.loads((folder / "report.json").read_text())["private"] is False
-
-
 def test_replaced_records_and_a_large_delta_are_noted_everywhere(folder):
     files = {"out": folder / "out.parquet", "json": folder / "report.json"}
     options = {"encoder": "grr", "delta": 0.005}
@@ -416,27 +403,15 @@ def test_files_that_are_not_there_or_no_tables(folder):
         synthesize(folder, tables=[folder / "left.csv", folder / "noise.parquet"]), "noise.parquet"
     )
     refused(synthesize(folder, schema=folder / "nowhere.toml"), "nowhere.toml")
-    refused(synthesize(folder, out=folder / "nowhere" / "out.csv"), "folder does not exist")
     refused(synthesize(folder, out=folder / "out.xyz"), "out.xyz")
     refused(synthesize(folder, tables=[folder / "left.csv"]), "left.csv")
 
 
 def test_bad_options(folder):
+    """Numbers out of range are in `test_limits.py`, and outputs that cannot be written in `test_outputs.py`."""
     refused(synthesize(folder, encoder="magic"), "magic")
-    refused(synthesize(folder, tau=1), "tau")
     refused(evaluated(folder, "--synthetic", folder / "none.csv"), "none.csv")
-
-
-def test_what_cannot_be_had_again_is_not_written_over(folder):
-    priced(folder)
-    again = f"plan --schema {folder}/schema.toml --epsilon 2 --expected-records 4000"
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    refused(run(again, f"--out {folder}/plan.json"), "exists")
-    refused(
-        run(f"schema draft {folder}/left.csv --id id --out {folder}/schema.toml"),
-        "may hold edits",
-    )
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    refused(run(f"demo --folder {folder}/left.csv"), "is a file")
 
 
 def test_inspect_tells_the_files_of_the_agreement(folder):
@@ -457,32 +432,6 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
         assert json.loads((folder / file).read_text()).get("value", "no value") not in good(
             f"inspect {folder}/{file}"
         )
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ("--epsilon 1e9", "between 0.0001 and 1000"),
-        ("--epsilon 1 --message-mb nan", "--message-mb"),
-        ("--epsilon 1 --message-mb inf", "--message-mb"),
-        ("--epsilon 1 --out .", "is a folder"),
-    ],
-)
-def test_plans_that_cannot_be_made(folder, options, words):
-    out = () if "--out" in options else ("--out", folder / "plan.json")
-    refused(
-        run(f"plan --schema {folder}/schema.toml --expected-records 4000", options, *out),
-        words,
-    )
-    assert not (folder / "plan.json").exists()
-
-
-def test_numbers_out_of_range_are_refused_before_the_work(folder):
-    for options in ({"seed": -5}, {"threads": 0}, {"rows": 0}):
-        assert synthesize(folder, **options).exit_code == 2
-    refused(run(f"demo --folder {folder}/demo --epsilon 0"), "above 0")
-    refused(run(f"demo --folder {folder}/left.csv"), "is a file")
-    assert not (folder / "demo").exists()
 
 
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
@@ -560,17 +509,6 @@ def test_a_disk_without_room_is_told_every_role_before_the_work(folder):
         without_room(folder, run(f"run server {folder}/server"))
 
 
-def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device", str(folder / "plan.json"))
-
-    monkeypatch.setattr("vertimrf.plan.plan.save", full)
-    outcome = run(
-        f"plan --schema {folder}/schema.toml --epsilon 1 --expected-records 4000 --out {folder}/plan.json",
-    )
-    refused(outcome, "Cannot write or read", "plan.json: No space left on device.")
-
-
 def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     def planned_for(epsilon, delta, out):
         outcome = went_well(
@@ -642,28 +580,3 @@ def test_parties_may_hold_different_people(folder):
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
     none = f"sample {folder}/a.model --where held_by=nobody --out {folder}/none.csv"
     refused(run(none), "held_by")
-
-
-def test_a_deployment_of_different_people(folder):
-    overlapping(folder)
-    options = "--encoder count-sketch --population outer"
-    assert "population: everybody that any party holds" in priced(folder, options, epsilon=8)
-    fingerprint = started(folder, options, "--out out.csv", epsilon=8)
-    for name in TABLES:
-        good(f"check {folder}/{name}")
-        good(f"accept {folder}/{name} {fingerprint} --anyway")
-    finished(folder)
-    result = folder / "server" / "result"
-    assert set(pd.read_csv(result / "out.csv")["held_by"]) == {"left", "right", "left+right"}
-    good(f"sample {result}/model --where held_by=left+right --out {folder}/inner.csv")
-    assert not pd.read_csv(folder / "inner.csv").isna().any(axis=None)
-
-
-def test_results_that_would_overwrite_each_other_or_what_is_read_are_refused(folder):
-    refused(
-        synthesize(folder, model=folder / "out.csv"), "Two results would be written to", "out.csv"
-    )
-    refused(
-        synthesize(folder, json=folder / "schema.toml"),
-        "schema.toml is read and would be overwritten",
-    )

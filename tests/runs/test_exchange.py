@@ -21,7 +21,6 @@ from vertimrf.errors import (
     ExchangeError,
     MessageError,
     ObstacleError,
-    PlaceError,
     RunError,
 )
 from vertimrf.runs import exchange as exchanges
@@ -192,11 +191,6 @@ def test_no_more_is_read_than_a_file_may_have(place):
     # Nor into memory: of what somebody puts there, a disk's worth, one byte more than a file may have tells enough.
     assert len(place._store.read("parties/a/message", 100)) == 101
     assert len(place._store.read("parties/a/message", 1 << 40)) == 10_000 + DIGEST
-
-
-def test_a_place_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(PlaceError, match="no folder"):
-        Exchange(tmp_path / "none").reach()
 
 
 @pytest.mark.parametrize("name", ["x", "file x", "100%"])

@@ -169,17 +169,6 @@ def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place)
     assert not (place / "at-hospital/files/parties/insurer").exists()
 
 
-def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
-    start()
-    (place / "hospital.csv").write_text("id,smoker,room\n1,0,2\n")
-    accept("hospital")
-    output = refused("run party hospital --wait")
-    assert "hospital.csv" in output
-    assert status("hospital")["stopped"] in output
-    # What was made before is out all the same.
-    assert (place / "x" / "parties" / "hospital" / "envelopes").exists()
-
-
 def test_ids_that_no_other_party_has_are_not_released_without_the_operators_word(place):
     """The schema says that ids have no leading zeros, and the hospital's table has ids of six digits."""
     replace(SCHEMA, ids="9").save("schema.toml")

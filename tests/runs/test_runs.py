@@ -314,16 +314,6 @@ def test_what_a_killed_process_left_is_gone_with_the_next_turn(planned):
     assert not any(path.exists() for path in (*left, result))
 
 
-def test_clocks_do_not_matter(planned):
-    planned.accept()
-    for moment in (0, 4_000_000_000):
-        for run in (planned.server, *planned.parties.values()):
-            for path in run.folder.rglob("*"):
-                os.utime(path, (moment, moment))
-        planned.round()
-    assert planned.done
-
-
 def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, planned):
     party = planned.parties["hospital"]
     table = planned.folder / "hospital.csv"
@@ -470,15 +460,6 @@ def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
     assert [trouble.what for trouble in server.state().troubles] == ["Something is in the way."]
     server.note({})
     assert not server.state().troubles
-
-
-def test_a_server_has_no_settings_of_trials(planned):
-    """Its domains were found before."""
-    path = planned.server.folder / "run.toml"
-    assert "domain_share" not in path.read_text()
-    path.write_text(path.read_text() + "domain_share = 0.1\n")
-    with pytest.raises(RunError, match="unknown field `domain_share`"):
-        ServerRun(planned.server.folder)
 
 
 def test_whether_ids_match_is_believed_of_this_plan_alone(over, other):

@@ -17,8 +17,6 @@ from vertimrf.model.measurement import Measurement, bin_table
 from vertimrf.model.sample import sample
 from vertimrf.model.structural_zeros import allowing, budget_holding, ruling_out
 
-Combination = tuple[tuple[int, tuple[int, ...]], ...]
-
 
 @st.composite
 def cases(draw):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from commands import good, refused
+from commands import good
 from oracles import crossed
 
 from vertimrf import Attribute, Model, PlanOptions, Schema, Synthesizer
@@ -17,7 +17,6 @@ from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.tables.sources import read_label
 
 ROWS = 8000
 SCHEMA = Schema.of(
@@ -194,24 +193,6 @@ def test_parameters_are_what_it_was_made_with(frame):
         clone.sample(1)
     with pytest.raises(PlanError, match="epsilon"):
         made.fit(frame, epsilon=0.0)
-
-
-def test_the_command_for_one_table(frame, tmp_path):
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    SCHEMA.save(tmp_path / "schema.toml")
-
-    fitted = f"synthesize {tmp_path}/t.csv --schema {tmp_path}/schema.toml --epsilon 1"
-    out, saved = tmp_path / "made.parquet", tmp_path / "fit.vmrf"
-    files = f"--out {out} --model {saved} --json {tmp_path}/report.json"
-    assert "500 synthetic rows" in good(fitted, files, "--rows 500")
-    assert read_label(out).private
-    assert Synthesizer.load(saved).sample(3).num_rows == 3
-    drawn = tmp_path / "drawn.csv"
-    assert "40 synthetic rows" in good(f"sample {saved} --rows 40 --out {drawn}")
-    assert read_label(drawn).private
-    assert "(--message-mb) has no meaning for one holder" in refused(
-        fitted, f"--out {out} --message-mb 2"
-    )
 
 
 @pytest.mark.parametrize(

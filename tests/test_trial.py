@@ -12,7 +12,7 @@ from builders import schema_of
 from planning import plan_with
 from roles import messages_of, run_server
 
-from vertimrf import Message, Party, PlanOptions, PrivateKey, RunOptions, Secret, Server, synthesize
+from vertimrf import Message, Party, PrivateKey, RunOptions, Secret, Server
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import sealed
 from vertimrf.keys import KeyRing
@@ -251,34 +251,3 @@ def test_columns_are_dealt_by_the_tables_that_have_them():
     # A column that both tables have is one attribute at two parties.
     dealt, _ = open_tables([left, left[["id", "b"]]], "id", flat)
     assert dealt.parties == (("party1", ("a", "b")), ("party2", ("b",)))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"epsilon": 0.0},
-        {"delta": 1.0},
-        {"expected_records": 0},
-        {"tau": 1},
-        {"encoder": "other"},
-    ],
-)
-def test_bad_parameters_are_one_sentence(settings):
-    with pytest.raises(PlanError) as caught:
-        plan_of_two(**settings)
-    assert str(caught.value).count("\n") == 0
-
-
-def test_tiny_tables_and_one_value_attributes_run():
-    rows = 3
-    left = pd.DataFrame({"id": range(rows), "a": [0] * rows})
-    right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
-    trial = synthesize(
-        [left, right],
-        "id",
-        1.0,
-        schema=schema_of(one={"a": 1}, two={"x": 2}),
-        planning=PlanOptions(expected_records=3, even_if_useless=True),
-        options=RunOptions(rows=10, seed=0),
-    )
-    assert trial.result.codes.shape == (2, 10)

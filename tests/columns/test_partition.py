@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.columns.cells import OUTSIDE
 from vertimrf.columns.inside import Span, shape_inside
 from vertimrf.columns.numbers import Numbers
 from vertimrf.columns.partition import FINE_CELLS
 from vertimrf.columns.read import read_attribute
+from vertimrf.columns.text import OUTSIDE
 from vertimrf.errors import SchemaError
 from vertimrf.plan.impossible import Condition
 

@@ -5,34 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Floats, Int32s, Integers, Integral
+from ..arrays import Flags, Floats, Integers, Integral
 from ..errors import SchemaError, TableError
 from .calendar import EPOCH, Calendar, to_number
 from .cell_types import plain_cells
 from .formats import plain_numbers
-from .text import MISSING_TEXT, Value, folded, parse
+from .text import MISSING_TEXT, Value, parse
 
-if TYPE_CHECKING:
-    from .coded import Coded
-    from .column import Encode
-    from .listed import Listed
-    from .numbers import Numbers
-
-# Codes of cells that have no value in the domain.
-MISSING, OUTSIDE = -1, -2
 # Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
 # applied to.
 MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 FAR = 10**18
-# Part of a step that rounding errors stay below.
-ROUNDING = 1e-6
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
 
@@ -181,69 +171,6 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
     chunk = whole.combine_chunks()
     indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return plain_cells(pa.chunked_array([chunk.dictionary])).combine_chunks(), np.array(indices)
-
-
-def listed_encoder(attribute: Listed, where: str) -> Encode:
-    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for listed values."""
-    values, other = attribute.values, attribute.other
-    sample = values[0]
-    code_of = {canonical(value, value): code for code, value in enumerate(values)}
-    unlisted = OUTSIDE if other is None else code_of[canonical(other, sample)]
-    # The code of a cell that is no listed value, but one of them in another case or with spaces.
-    similar: dict[str, int] = {}
-    for text, code in code_of.items():
-        similar[folded(text)] = unlisted if folded(text) in similar else code
-
-    def encode(column: pa.ChunkedArray) -> Int32s:
-        distinct, indices = by_dictionary(column, where)
-        codes = np.empty(len(distinct) + 2, np.int32)
-        codes[-2:] = OUTSIDE, MISSING  # the indices -2 and -1
-        for i, value in enumerate(distinct):
-            code = code_of.get(canonical(value, sample))
-            if code is None:
-                code = (
-                    MISSING
-                    if attribute.is_missing(value)
-                    else similar.get(folded(canonical(value, sample)), unlisted)
-                )
-            codes[i] = code
-        return codes[indices]
-
-    return encode
-
-
-def coded_encoder(attribute: Coded, where: str) -> Encode:
-    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for codes."""
-
-    def encode(column: pa.ChunkedArray) -> Int32s:
-        numbers, missing = attribute.numbers(column, where)
-        with np.errstate(invalid="ignore"):
-            fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
-            codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
-        codes[missing] = MISSING
-        return codes
-
-    return encode
-
-
-def binned_encoder(attribute: Numbers, where: str) -> Encode:
-    """See :meth:`vertimrf.columns.column.Attribute.encoder`, for numbers in bins."""
-    cells, (low, high) = attribute.partition, attribute.limits
-
-    def encode(column: pa.ChunkedArray) -> Int32s:
-        numbers, missing = attribute.numbers(column, where)
-        codes = cells.codes(numbers)
-        if attribute.step and not attribute.whole:
-            # A number just below a multiple of the step is that multiple, but for rounding.
-            above = cells.codes(numbers + ROUNDING * attribute.step)
-            codes = np.where(above == OUTSIDE, codes, above)
-        if attribute.clamp:
-            beyond = np.flatnonzero((codes == OUTSIDE) & ~np.isnan(numbers))
-            codes[beyond] = cells.nearest(np.clip(numbers[beyond], low, high))
-        codes[missing] = MISSING
-        return codes
-
-    return encode
 
 
 def column_numbers(

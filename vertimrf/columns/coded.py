@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from ..arrays import Fields, Integral
 from ..errors import SchemaError
-from .cell_types import check_number_type
+from .cell_types import check_number_type, typed_numbers
 from .listed import ByValue
-from .text import no_domain
+from .text import MISSING, OUTSIDE, no_domain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..arrays import Floats
+    from ..arrays import Floats, Int32s
     from .column import Encode
 
 
@@ -67,9 +69,16 @@ class Coded(ByValue, domain="codes"):
 
     def encoder(self, where: str) -> Encode:
         """See :class:`Attribute`."""
-        from .cells import coded_encoder
 
-        return coded_encoder(self, where)
+        def encode(column: pa.ChunkedArray) -> Int32s:
+            numbers, missing = self.numbers(column, where)
+            with np.errstate(invalid="ignore"):
+                fits = (numbers >= 0) & (numbers < self.codes) & (numbers == np.floor(numbers))
+                codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
+            codes[missing] = MISSING
+            return codes
+
+        return encode
 
     def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """See :class:`Attribute`."""
@@ -77,7 +86,6 @@ class Coded(ByValue, domain="codes"):
 
     def arrow(self, codes: Integral, drawn: Floats | None) -> pa.Array:
         """See :class:`Attribute`."""
-        from .cell_types import typed_numbers
         from .cells import present_codes
 
         return typed_numbers(present_codes(codes, self.present), self.type)

@@ -1,8 +1,7 @@
 """An attribute and its public domain: what every kind of column can be asked.
 
-The rest of the house asks an attribute, and never what kind it is. Reading and writing Arrow's
-arrays (:mod:`vertimrf.columns.cells`, :mod:`vertimrf.columns.inside`) is imported when asked, so
-that planning loads no tables.
+The rest of the house asks an attribute, and never what kind it is. Reading Arrow's arrays
+(:mod:`vertimrf.columns.cells`) is imported when asked, so that planning loads no tables.
 """
 
 from __future__ import annotations

@@ -13,16 +13,16 @@ import numpy as np
 
 from ..arrays import Fields, Integral, Texts
 from ..errors import SchemaError
-from .cell_types import DICTIONARY, check_number_type, unknown_type
+from .cell_types import DICTIONARY, check_number_type, typed_numbers, unknown_type
 from .column import Attribute
 from .numbers import MAX_DECIMALS
 from .partition import decimals
-from .text import MAX_SIZE, MISSING_TEXT, Value, is_text, no_domain, parse
+from .text import MAX_SIZE, MISSING, MISSING_TEXT, OUTSIDE, Value, folded, is_text, no_domain, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..arrays import Floats
+    from ..arrays import Floats, Int32s
     from .column import Encode
 
 
@@ -216,9 +216,28 @@ class Listed(ByValue, domain="values"):
 
     def encoder(self, where: str) -> Encode:
         """See :class:`Attribute`."""
-        from .cells import listed_encoder
+        from .cells import by_dictionary, canonical
 
-        return listed_encoder(self, where)
+        sample = self.values[0]
+        code_of = {canonical(value, value): code for code, value in enumerate(self.values)}
+        unlisted = OUTSIDE if self.other is None else code_of[canonical(self.other, sample)]
+        # The code of a cell that is no listed value, but one of them in another case or with spaces.
+        similar: dict[str, int] = {}
+        for text, code in code_of.items():
+            similar[folded(text)] = unlisted if folded(text) in similar else code
+
+        def code_for(value: Any) -> int:
+            text = canonical(value, sample)
+            if text in code_of:
+                return code_of[text]
+            return MISSING if self.is_missing(value) else similar.get(folded(text), unlisted)
+
+        def encode(column: pa.ChunkedArray) -> Int32s:
+            distinct, indices = by_dictionary(column, where)
+            # The indices -2 and -1 are those of cells without a value.
+            return np.array([*map(code_for, distinct), OUTSIDE, MISSING], np.int32)[indices]
+
+        return encode
 
     def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """See :class:`Attribute`."""
@@ -231,7 +250,6 @@ class Listed(ByValue, domain="values"):
         """See :class:`Attribute`."""
         import pyarrow as pa
 
-        from .cell_types import typed_numbers
         from .cells import present_codes
 
         places = present_codes(codes, self.present)

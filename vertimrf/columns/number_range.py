@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..arrays import Floats, Integers, Pair
-from ..columns.edges import merge_cells
+from .edges import merge_cells
 
 # Returns noisy counts of the k cells between edges [shape=(k + 1,)] for a part of the budget, and
 # the scale of their noise.

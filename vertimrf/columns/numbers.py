@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -12,29 +11,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Flags, Floats, Integers
+from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import SchemaError
-from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type
+from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
 from .edges import drafted_edges
+from .inside import Span, numbers_inside, shape_inside, shares_inside
 from .partition import Lattice, Partition, decimals
-from .text import Value, nearest_listed, no_domain
+from .text import MISSING, OUTSIDE, Value, nearest_listed, no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from .column import Encode
-    from .inside import Span
 
 # Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
-# The largest number in double precision.
-LARGEST = sys.float_info.max
 # Numbers with more decimals have any number of them.
 MAX_DECIMALS = 9
-# Largest edge that is searched for.
+# Largest edge that is searched for, and largest step.
 LARGEST = 1e300
+# Part of a step that rounding errors stay below.
+ROUNDING = 1e-6
 # Most points of an attribute.
 MAX_POINTS = 1000
 
@@ -250,8 +249,6 @@ class Numbers(Attribute, domain="edges"):
 
     def shape(self, counts: Floats, fine: Floats | None, error: float) -> Floats:
         """See :class:`Attribute`."""
-        from .inside import shape_inside
-
         assert self.fine is not None
         owners = self.fine.owners
         measured = None if fine is None else fine[: len(owners)]
@@ -362,8 +359,6 @@ class Numbers(Attribute, domain="edges"):
         self, limits: Limits, counts: Callable[[], Floats]
     ) -> tuple[Sequence[int], Span | None] | None:
         """See :class:`Attribute`."""
-        from .inside import Span
-
         low, high, low_open, high_open = self.interval(limits)
         low = math.nextafter(low, math.inf) if low_open else low
         high = math.nextafter(high, -math.inf) if high_open else high
@@ -372,9 +367,22 @@ class Numbers(Attribute, domain="edges"):
 
     def encoder(self, where: str) -> Encode:
         """See :class:`Attribute`."""
-        from .cells import binned_encoder
+        cells, (low, high) = self.partition, self.limits
 
-        return binned_encoder(self, where)
+        def encode(column: pa.ChunkedArray) -> Int32s:
+            numbers, missing = self.numbers(column, where)
+            codes = cells.codes(numbers)
+            if self.step and not self.whole:
+                # A number just below a multiple of the step is that multiple, but for rounding.
+                above = cells.codes(numbers + ROUNDING * self.step)
+                codes = np.where(above == OUTSIDE, codes, above)
+            if self.clamp:
+                beyond = np.flatnonzero((codes == OUTSIDE) & ~np.isnan(numbers))
+                codes[beyond] = cells.nearest(np.clip(numbers[beyond], low, high))
+            codes[missing] = MISSING
+            return codes
+
+        return encode
 
     def original(
         self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
@@ -385,20 +393,14 @@ class Numbers(Attribute, domain="edges"):
 
     def span(self, counts: npt.NDArray[np.number], shape: Floats | None = None) -> Span | None:
         """See :class:`Attribute`."""
-        from .inside import Span
-
         return Span(-np.inf, np.inf, counts[: self.present], shape)
 
     def shares(self, span: Span) -> Floats:
         """See :class:`Attribute`."""
-        from .inside import shares_inside
-
         return shares_inside(self, span)
 
     def drawn(self, codes: npt.NDArray[np.integer], span: Span, places: Floats) -> Floats:
         """See :class:`Attribute`."""
-        from .inside import numbers_inside
-
         numbers = np.full(len(codes), np.nan)
         known = codes < self.present
         numbers[known] = numbers_inside(self, codes[known].astype(np.int64), span, places[known])
@@ -412,8 +414,6 @@ class Numbers(Attribute, domain="edges"):
     def typed(self, numbers: Floats) -> pa.Array:
         """See :class:`Attribute`."""
         import pyarrow as pa
-
-        from .cell_types import typed_numbers
 
         missing = np.isnan(numbers)
         if not self.whole:

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Flags, Floats, Int32s, Integers
+from .text import OUTSIDE
 
 # Most cells of a fine marginal.
 FINE_CELLS = 1024
 # An interval whose ends differ by this factor is cut in cells of equal ratio, down to the share
 # FINEST of the farther end. Amounts of money often span several powers of ten.
 RATIO, FINEST = 3.0, 2.0**-12
-# Code of a number in no cell.
-NOWHERE = -2
 
 
 @dataclass(frozen=True)
@@ -155,9 +154,9 @@ class Partition:
         return len(self.starts)
 
     def codes(self, numbers: Floats) -> Int32s:
-        """The cell of each number; NOWHERE of those in no cell and of NaN [shape=(n,), int32]."""
+        """The cell of each number; OUTSIDE of those in no cell and of NaN [shape=(n,), int32]."""
         codes = np.searchsorted(self.starts, numbers, side="right").astype(np.int32) - 1
-        codes[~(numbers < self.stops[codes]) | (codes < 0)] = NOWHERE
+        codes[~(numbers < self.stops[codes]) | (codes < 0)] = OUTSIDE
         return codes
 
     def nearest(self, numbers: Floats) -> Int32s:

@@ -239,7 +239,7 @@ class PrivateNumbers(PrivateDomain):
         edges = edges if len(edges) > 1 else ()
         # Histograms that were not needed are no events.
         found = bool(edges or points)
-        return (self.binned(edges or (), points) if found else None), events
+        return (self.binned(edges, points) if found else None), events
 
     def _points(self, values: Floats, noisy: Integers, threshold: int) -> tuple[float, ...]:
         """The values that stand out, increasing: from noisy counts that reach the threshold alone."""

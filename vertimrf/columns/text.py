@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +11,13 @@ from ..errors import SchemaError
 from .calendar import calendar_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..arrays import Floats, Int32s
-
-    Encode = Callable[[pa.ChunkedArray], Int32s]
-
+    from ..arrays import Floats
 
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
+# Codes of cells that have no value in the domain.
+MISSING, OUTSIDE = -1, -2
 # Cells of text columns that mean a missing value, unless an attribute lists them as values or says
 # which do.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")

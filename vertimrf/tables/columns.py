@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrays import Bytes, Codes, Flags, Int32s, Integers, Texts, Words
-from ..columns.cells import MISSING, OUTSIDE
 from ..columns.column import Attribute
+from ..columns.text import MISSING, OUTSIDE
 from ..errors import SchemaError, TableError, VertiMRFError, some
 from ..plan.impossible import Combination
 from .arrow import Pieces, header_doubt

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Codes, Flags, Int32s, Integers, Words
-from ..columns.cells import MISSING, OUTSIDE
 from ..columns.column import Attribute
+from ..columns.text import MISSING, OUTSIDE
 from ..errors import SchemaError, TableError
 from .dropped import NONE, Dropped, Kind, Tally
 from .ids import (

@@ -381,7 +381,7 @@ class Party:
                 words=value_words(key, size),
             )
             (sums,) = counter.result(
-                [np.array([one_way[attribute].sum()])], noise.stream(counter.digest())
+                [np.array([one_way[attribute].sum()])], noise.stream(counter.digest)
             )
             out.append(sums)
         return tuple(out)

@@ -88,7 +88,7 @@ def find_domains(
         attribute, events = domain.find(cells, search)
         # The name comes from the noise, so that a repeated search has the same name and counts
         # once.
-        release = source.stream(b"name of a release")(8).hex()
+        release = source.stream(lambda: b"name of a release")(8).hex()
         what = f"{domain.looked_for} of {domain.name!r}"
         entries = tuple(
             LedgerEntry(

@@ -55,9 +55,9 @@ class KeyedNoise:
         """
         return self._added(two_sided_geometric, "geometric", values, scale)
 
-    def stream(self, exact: bytes) -> Callable[[int], bytes]:
-        """A function that returns random bytes for noise on values whose digest is ``exact``."""
-        return self._draw("bytes", 0.0, np.frombuffer(exact, np.uint8)).take
+    def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
+        """A function that returns random bytes for noise on values whose digest ``exact`` gives."""
+        return self._draw("bytes", 0.0, np.frombuffer(exact(), np.uint8)).take
 
     def _added(
         self, draw: Callable[..., Integers], law: str, values: Integers, parameter: float
@@ -81,6 +81,10 @@ class SystemNoise(KeyedNoise):
 
     def __init__(self) -> None:
         super().__init__(os.urandom(32))
+
+    def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
+        """See :class:`KeyedNoise`. Nobody can make a fresh key's noise again, so its values do not matter."""
+        return super().stream(bytes)
 
 
 class FixedNoise(KeyedNoise):

@@ -241,5 +241,5 @@ class CountSketchEncoder(Encoder):
 def encode(sketch: CountSketches, side: Side) -> tuple[Bytes, ...]:
     """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
     counter = side.encoded(functools.partial(CountSketchEncoder, sketch, side.groups, side.key))
-    out: tuple[Bytes, ...] = counter.result(side.sizes(), side.noise.stream(counter.digest()))
+    out: tuple[Bytes, ...] = counter.result(side.sizes(), side.noise.stream(counter.digest))
     return out

@@ -156,5 +156,5 @@ def encode(sketch: ScheduledPairs, side: Side) -> tuple[Bytes, ...]:
     if not sketch.shapes(side.groups):
         return ()
     encoder = side.encoded(functools.partial(SketchEncoder, sketch, side.groups, side.key))
-    out: tuple[Bytes, ...] = encoder.result(side.noise.stream(encoder.digest()))
+    out: tuple[Bytes, ...] = encoder.result(side.noise.stream(encoder.digest))
     return out

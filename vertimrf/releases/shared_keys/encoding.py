@@ -84,5 +84,5 @@ class SharedKeyEncoder(LevelEncoder):
 def encode(sketch: SharedKeys, side: Side) -> tuple[Bytes, ...]:
     """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
     encoder = side.encoded(functools.partial(SharedKeyEncoder, sketch, side.groups, side.key))
-    out: tuple[Bytes, ...] = encoder.result(side.noise.stream(encoder.digest()))
+    out: tuple[Bytes, ...] = encoder.result(side.noise.stream(encoder.digest))
     return out

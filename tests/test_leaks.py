@@ -33,11 +33,11 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.groups import released_sizes
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
-from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
 from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
+from vertimrf.releases.encrypted_counts.parameters import EncryptedCounts
 from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
@@ -180,7 +180,7 @@ class Release:
 
 def noises_of(plan):
     """Of encrypted counts, either party's noise of each table [sigma: number of tables]."""
-    entries = [entry for entry in plan.entries() if entry.kind is Kind.ENCRYPTED_COUNTS]
+    entries = [entry for entry in plan.entries() if entry.kind == EncryptedCounts.kind]
     assert all(part.event.sensitivity == 1 for entry in entries for part in entry.parts)
     return Counter({part.event.sigma: part.event.count for e in entries for part in e.parts})
 
@@ -321,7 +321,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         entry.event
         for entry in plan.entries()
         if isinstance(entry.event, SketchEvent | CountSketchEvent)
-        or entry.kind is Kind.ENCRYPTED_COUNTS
+        or entry.kind == EncryptedCounts.kind
     ]
     noises = len(noises_of(plan))
     assert len(sketches) - len(plan.agreement) == (noises or plan.sketch is not None)

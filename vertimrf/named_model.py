@@ -383,8 +383,7 @@ class Model:
         names, ledger = self.schema.names, self.ledger
         tree = self.field.tree
         kinds = dict.fromkeys(
-            entry.released if entry.kind is Kind.OTHER else entry.kind.value
-            for entry in ledger.entries
+            entry.released if entry.kind == Kind.OTHER else entry.kind for entry in ledger.entries
         )
         lines = [
             f"A model of {len(names):,} columns and {self.records:,.0f} records, as noisy figures tell.",

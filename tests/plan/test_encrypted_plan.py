@@ -19,7 +19,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.plan.summary import summary
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.privacy.ledger import Kind, Ledger
+from vertimrf.privacy.ledger import Ledger
 from vertimrf.releases.encrypted_counts.parameters import MAX_CAPACITY, EncryptedCounts
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
@@ -71,7 +71,7 @@ def test_the_second_total_is_that_of_the_worst_of_all_coalitions(schema):
 def test_with_many_parties_the_worst_coalition_is_no_single_party():
     """With tables alone, nearly a third of the attributes cost the others most."""
     plan = plan_with(schema_of(**{f"p{i}": (3, 3) for i in range(6)}), **KNOWN)
-    entries = tuple(e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS)
+    entries = tuple(e for e in plan.entries() if e.kind == EncryptedCounts.kind)
     names = plan.party_names
 
     def spent(coalition):
@@ -86,7 +86,7 @@ def test_with_many_parties_the_worst_coalition_is_no_single_party():
 def test_who_knows_one_noise_faces_the_other():
     """Tables of one, 4 to 20, and 45 numbers have weights of 1, 2 and 4."""
     plan = plan_with(TWO, **KNOWN, tau=500)
-    entries = [e for e in plan.entries() if e.kind is Kind.ENCRYPTED_COUNTS]
+    entries = [e for e in plan.entries() if e.kind == EncryptedCounts.kind]
     sigmas = [plan.sketch.sigma / math.sqrt(weight) for weight in (4, 2, 1)]
     assert [e.event.count for e in entries] == [1, 4, 1]
     for entry, sigma in zip(entries, sigmas, strict=True):

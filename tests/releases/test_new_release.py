@@ -22,7 +22,6 @@ from vertimrf.files.convert import Number
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.choice import Choice, coarse_groups, shares_of
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.privacy.ledger import Kind
 from vertimrf.privacy.noise import SystemNoise
 from vertimrf.releases.received import CrossParty
 from vertimrf.releases.register import KINDS
@@ -42,7 +41,7 @@ class DealtCounts(CrossPartyRelease):
     tables: int
     sizes: tuple[int, ...]
     encoder = "dealer"
-    kind = Kind.OTHER
+    kind = "counts by a dealer"
     bits = 4
     floor = 0
     ceiling = 0
@@ -63,6 +62,10 @@ class DealtCounts(CrossPartyRelease):
 
     def in_words(self, epsilon, delta):
         return f"{self.tables} tables of counts by the dealer", f"sigma {self.sigma:.1f}"
+
+    @classmethod
+    def sentence(cls, entry, who):
+        return f"{who} gave a dealer their records, who counted {entry.event.count} tables."
 
     def shapes(self, groups, rows):
         return []
@@ -126,9 +129,12 @@ def test_a_new_release_goes_through_run_folders_and_the_report(tmp_path):
     planning = PlanOptions(expected_records=300, encoder="dealer", even_if_useless=True)
     Conversation.make(tmp_path / "run", planning=planning, schema=SCHEMA).play()
     (found,) = (tmp_path / "run" / "server").rglob("model*")
-    assert Model.load(found).schema.names == SCHEMA.names
+    model = Model.load(found)
+    assert model.schema.names == SCHEMA.names
+    assert "counts by a dealer" in model.summary()
+    assert "dealer" in model.ledger.table()
     write_report(found.parent, tmp_path / "report.html")
-    assert "by the dealer" in (tmp_path / "report.html").read_text()
+    assert "All parties gave a dealer their records" in (tmp_path / "report.html").read_text()
 
 
 def test_no_file_beside_the_releases_asks_which_one_it_has():

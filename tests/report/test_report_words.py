@@ -11,6 +11,7 @@ from vertimrf import Ledger, Schema
 from vertimrf.model.trust import MEASURED, UNKNOWN
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Kind, LedgerEntry
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.report.words import (
     MAX_LINKS,
     errors_in_words,
@@ -66,7 +67,7 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options):
     assert bool(weighed) == (not options or options.get("schema") is SHARED)
     for step in sentences:
         assert "protected by" not in step.sentence, step.entry
-        assert ("not private" in step.sentence) == (step.entry.kind is Kind.SHARED_KEY_SKETCHES)
+        assert ("not private" in step.sentence) == (step.entry.kind == SharedKeys.kind)
         assert step.sentence.endswith(".")
         assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
 

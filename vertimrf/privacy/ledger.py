@@ -41,7 +41,10 @@ MAX_LINE = 100
 
 
 class Kind(StrEnum):
-    """What an entry of the ledger released. Reports choose their sentences by it."""
+    """What an entry of the ledger released, other than across parties.
+
+    A release across parties has a kind of its own (:class:`vertimrf.releases.release.CrossPartyRelease`).
+    """
 
     RECORD_COUNT = "record count"
     PLANNING_COUNT = "planning count"
@@ -52,11 +55,6 @@ class Kind(StrEnum):
     LARGER_MARGINALS = "larger marginals"
     FINE_MARGINALS = "fine marginals"
     AGREEMENT = "agreement"
-    COUNT_SKETCHES = "count sketches"
-    ENCRYPTED_COUNTS = "encrypted counts"
-    PAIR_SKETCHES = "pair sketches"
-    SHARED_KEY_SKETCHES = "shared-key sketches"
-    RESPONSES = "responses"
     OTHER = "other"
 
 
@@ -83,9 +81,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         release: random text that identifies a release in the ledgers of several plans, so that it
             is paid for once. Empty if every run makes its own release.
         parts: for an entry of several parties, the event of each, priced against an adversary who
-            knows the parties' secret. Given the secret, they are independent. For encrypted counts
-            of two parties, each is priced against the other, who knows one of the two noises. Empty
-            if there is no such price, or if the entry belongs to one party.
+            knows the parties' secret. Given the secret, they are independent. Parts of a Gaussian
+            event (:attr:`masked`) are each priced against the others. Empty if there is no such
+            price, or if the entry belongs to one party.
         kind: what was released. ``released`` says the same in words.
         column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other
             kinds.
@@ -99,7 +97,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     noise: str
     release: str = ""
     parts: tuple[Part, ...] = ()
-    kind: Kind = Kind.OTHER
+    kind: str = Kind.OTHER
     column: str = ""
     weights: tuple[int, int] | None = None
 
@@ -108,16 +106,20 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the cost against an adversary who knows the parties' secret is unbounded."""
         return isinstance(self.event, SketchEvent | CountSketchEvent) and not self.parts
 
+    @property
+    def masked(self) -> bool:
+        """Whether each part's party adds a noise of its own, so that the event holds against
+        whoever knows none of these, and the parts against each other.
+        """
+        return isinstance(self.event, GaussianEvent) and bool(self.parts)
+
     def against(self, coalition: Collection[str]) -> tuple[LedgerEntry, ...]:
         """Entries that reveal something about other parties' records to parties with the secret.
 
         Args:
             coalition: names of the parties that collude with the server.
         """
-        if self.kind is Kind.ENCRYPTED_COUNTS and not any(
-            part.party in coalition for part in self.parts
-        ):
-            # They know neither of the two noises.
+        if self.masked and not any(part.party in coalition for part in self.parts):
             return (self,)
         if self.parts:
             return tuple(
@@ -445,16 +447,16 @@ def colluding_in_words(epsilon: float) -> str:
 def worst_coalitions(entries: Sequence[LedgerEntry], parties: Sequence[str]) -> list[Texts]:
     """Sets of parties, one of which costs most if it colludes with the server.
 
-    A larger set sees fewer releases of others, so that one party is the worst case. Encrypted
-    counts are the exception: of two parties that do not collude, nobody knows either noise, and
-    each of a set of parties adds tables of which it knows one. So every set is tried. Kept are
-    those whose Gaussian events cost nearly as much as those of any set with the same other events.
+    A larger set sees fewer releases of others, so that one party is the worst case. Masked entries
+    are the exception: of two parties that do not collude, nobody knows either noise, and each of a
+    set of parties adds tables of which it knows one. So every set is tried. Kept are those whose
+    Gaussian events cost nearly as much as those of any set with the same other events.
 
     Args:
         entries: entries of the ledger.
         parties: the parties that take part.
     """
-    if not any(entry.kind is Kind.ENCRYPTED_COUNTS for entry in entries):
+    if not any(entry.masked for entry in entries):
         return [(party,) for party in parties]
     costs: dict[tuple[tuple[Event, ...], float], Texts] = {}
     most: dict[tuple[Event, ...], float] = {}

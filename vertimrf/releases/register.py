@@ -9,6 +9,7 @@ from ..errors import PlanError
 from ..files.convert import from_json, to_json
 
 if TYPE_CHECKING:
+    from ..privacy.ledger import LedgerEntry
     from .release import CrossPartyRelease
 
 REMEDY = "have the plan made again"
@@ -38,6 +39,16 @@ def kind_of(encoder: Any) -> type[CrossPartyRelease]:
         import_module(f".{folder}.parameters", __package__), name
     )
     return kind
+
+
+def sentence_of(entry: LedgerEntry, who: str) -> str:
+    """The sentence of the release that an entry is of; empty if none has one.
+
+    Args:
+        entry, who: as of :meth:`.CrossPartyRelease.sentence`.
+    """
+    kinds = {kind.kind: kind for kind in map(kind_of, KINDS)}
+    return kinds[entry.kind].sentence(entry, who) if entry.kind in kinds else ""
 
 
 def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from ..errors import PlanError
 from ..files.bits import packed_size
 from ..plan.defaults import MESSAGE_BYTES
 from ..privacy.events import Event
-from ..privacy.ledger import Kind, LedgerEntry, Part
+from ..privacy.ledger import LedgerEntry, Part
 
 if TYPE_CHECKING:
     from ..plan.choice import Choice, Target
@@ -98,7 +98,7 @@ class CrossPartyRelease(ABC):
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
-        kind: kind of the ledger's entries.
+        kind: its name in the ledger's entries.
         sizes: number of values of every group, of all parties.
         floor, ceiling: lowest and highest level in a table.
         bits: bits of every number of a table in a message.
@@ -117,7 +117,7 @@ class CrossPartyRelease(ABC):
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
-    kind: ClassVar[Kind]
+    kind: ClassVar[str]
     sizes: tuple[int, ...]
     floor: int
     ceiling: int
@@ -180,6 +180,16 @@ class CrossPartyRelease(ABC):
     def in_words(self, epsilon: float, delta: float) -> tuple[str, str]:
         """What the entry says is released, and how protected; arguments as :meth:`entries`."""
         raise NotImplementedError
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+        """An entry in plain words, for a report; empty if the entry's own words are all there is.
+
+        Args:
+            entry: of this kind. It may be from a file, so that its event may be any.
+            who: the parties, as the sentence begins.
+        """
+        return ""
 
     def parts(self, parties: Mapping[str, Sequence[int]], person: int = 1) -> tuple[Part, ...]:
         """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`."""

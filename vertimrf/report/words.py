@@ -15,12 +15,11 @@ from ..privacy.events import (
     CountSketchEvent,
     GaussianEvent,
     GeometricEvent,
-    GRREvent,
-    SketchEvent,
     ThresholdEvent,
 )
 from ..privacy.label import REPLACE, PrivacyLabel
 from ..privacy.ledger import Kind, Ledger, LedgerEntry
+from ..releases.register import sentence_of
 
 # What is known of pairs across parties, and how many of a kind are named.
 LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 20
@@ -146,55 +145,12 @@ def in_words(entry: LedgerEntry) -> str:
                 f"{who} counted records by combinations of several of its attributes, with random noise in every count. The "
                 f"noisy releases above decided which combinations. They may use {units:,} units of measurement."
             )
-        case Kind.RESPONSES, GRREvent():
-            return (
-                f"{who} published every record, with each value replaced by a random one so often that no published value can "
-                "be held against anybody. The number of records is exact."
-            )
-    return _of_sketches(entry, who) or f"{who} released {released}; protected by {entry.noise}."
-
-
-def _of_sketches(entry: LedgerEntry, who: str) -> str:
-    """One line of sketches as a sentence; empty if the line is not one of sketches."""
-    match entry.kind, entry.event:
         case Kind.AGREEMENT, CountSketchEvent(variance=variance):
             return (
                 f"{who} published coded counters. Together they tell for about how many records the parties agree on "
                 f"{entry.column}. A record moves a counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added."
             )
-        case Kind.COUNT_SKETCHES, CountSketchEvent(
-            variance=variance, groups=groups, repetitions=repetitions, buckets=buckets
-        ):
-            record, step, noise = (
-                f"a record is in {groups} of them",
-                "1",
-                f"{math.sqrt(variance):,.1f}",
-            )
-            if entry.weights is not None:
-                least, most = entry.weights
-                record = f"a record is in some tables of every attribute, and moves them by {groups} in all"
-                step = f"{least} to {most}"
-                noise = f"{math.sqrt(least * variance):,.1f} to {math.sqrt(most * variance):,.1f}"
-            return (
-                f"{who} mixed their records into tables of {repetitions * buckets:,} counters. There is one table for every "
-                f"value of an attribute, or one for the difference between its two values; {record}. A secret that the server "
-                "does not have decides which counters a record moves, and whether up or down. A record moves a counter "
-                f"by {step}; random noise of typically {noise} was added, "
-                "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
-                "common."
-            )
-        case Kind.SHARED_KEY_SKETCHES, SketchEvent(attributes_per_key=attributes, keys=keys):
-            return (
-                f"{who} published sketches of all {attributes} attributes under the same {keys:,} secret keys, as the original "
-                "paper does. This is not private: complete records can be read off."
-            )
-        case Kind.PAIR_SKETCHES, SketchEvent(keys=keys, phantoms=phantoms):
-            return (
-                f"{who} published sketches under {keys:,} secret keys, each for attributes of two parties. A sketch is the "
-                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches "
-                "tell about how many records two values have in common."
-            )
-    return ""
+    return sentence_of(entry, who) or f"{who} released {released}; protected by {entry.noise}."
 
 
 def odds(epsilon: float, delta: float) -> float:

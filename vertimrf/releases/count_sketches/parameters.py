@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from ...arrays import Ints
 from ...errors import PlanError, PrivacyError
 from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
-from ...privacy.ledger import Kind, LedgerEntry
+from ...privacy.ledger import LedgerEntry
 from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 
 # Core seconds per record and repetition of a group, per counter with its noise, packed and sealed,
@@ -57,7 +58,7 @@ class CountSketches(CrossPartyRelease):
     contrasts: Ints = ()
     weights: Ints = ()
     encoder = "count-sketch"
-    kind = Kind.COUNT_SKETCHES
+    kind = "count sketches"
     forecast = True
     prices_persons = True
     # Counters have 32 bits until they are cut.
@@ -153,6 +154,27 @@ class CountSketches(CrossPartyRelease):
         released = f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         noise = f"discrete Gaussian of variance {self.variance:.2f} in each{per_weight}, {self.bits} bits published"
         return released, noise
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+        """See :class:`CrossPartyRelease`."""
+        if not isinstance(event := entry.event, CountSketchEvent):
+            return ""
+        record, step = f"a record is in {event.groups} of them", "1"
+        noise = f"{math.sqrt(event.variance):,.1f}"
+        if entry.weights is not None:
+            least, most = entry.weights
+            record = f"a record is in some tables of every attribute, and moves them by {event.groups} in all"
+            step = f"{least} to {most}"
+            noise = f"{math.sqrt(least * event.variance):,.1f} to {math.sqrt(most * event.variance):,.1f}"
+        return (
+            f"{who} mixed their records into tables of {event.repetitions * event.buckets:,} counters. There is one table for every "
+            f"value of an attribute, or one for the difference between its two values; {record}. A secret that the server "
+            "does not have decides which counters a record moves, and whether up or down. A record moves a counter "
+            f"by {step}; random noise of typically {noise} was added, "
+            "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
+            "common."
+        )
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; who knows the secret knows the buckets and signs."""

@@ -17,7 +17,7 @@ from ...errors import PlanError
 from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
-from ...privacy.ledger import Kind, LedgerEntry, Part
+from ...privacy.ledger import LedgerEntry, Part
 from ..release import ANSWERS, ROWS, CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
 
@@ -82,7 +82,7 @@ class EncryptedCounts(CrossPartyRelease):
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
     encoder = "encrypted"
-    kind = Kind.ENCRYPTED_COUNTS
+    kind = "encrypted counts"
     forecast = True
     exchanges = True
     # Files are packed, sealed and recorded.

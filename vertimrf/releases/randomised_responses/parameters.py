@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...errors import PlanError
 from ...files.convert import Number
 from ...privacy.events import Event, GRREvent
-from ...privacy.ledger import Kind
+from ...privacy.ledger import LedgerEntry
 from ..release import CrossPartyRelease, check_sizes
 
 
@@ -30,7 +30,7 @@ class RandomisedResponses(CrossPartyRelease):
     epsilon: Number
     sizes: tuple[int, ...]
     encoder = "grr"
-    kind = Kind.RESPONSES
+    kind = "responses"
     compared = True
     bits = 4
     publishes_rows = True
@@ -72,6 +72,16 @@ class RandomisedResponses(CrossPartyRelease):
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
         return f"every row's {len(self.sizes)} attributes, and how many rows there are", noise
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+        """See :class:`CrossPartyRelease`."""
+        if not isinstance(entry.event, GRREvent):
+            return ""
+        return (
+            f"{who} published every record, with each value replaced by a random one so often that no published value can "
+            "be held against anybody. The number of records is exact."
+        )
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; responses do not depend on the secret."""

@@ -11,7 +11,7 @@ import msgspec
 from ...errors import PlanError
 from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
-from ...privacy.ledger import Kind
+from ...privacy.ledger import LedgerEntry
 from ..release import CrossPartyRelease, Groups, check_keys, check_levels, check_sizes
 
 # Keys of a scheduled pair are cut into blocks of at most this many. Each block has random streams
@@ -57,7 +57,7 @@ class ScheduledPairs(CrossPartyRelease):
     pairs: tuple[ScheduledPair, ...]
     sizes: tuple[int, ...]
     encoder = "scheduled-pairs"
-    kind = Kind.PAIR_SKETCHES
+    kind = "pair sketches"
     tells_matches = True
     usual_bytes = PAIRS_BYTES
     bits = 4
@@ -85,6 +85,17 @@ class ScheduledPairs(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         released = f"sketches of {len(self.pairs)} pairs of attributes under {self.event.keys} keys"
         return released, f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+        """See :class:`CrossPartyRelease`."""
+        if not isinstance(event := entry.event, SketchEvent):
+            return ""
+        return (
+            f"{who} published sketches under {event.keys:,} secret keys, each for attributes of two parties. A sketch is the "
+            f"largest of random numbers drawn for every record; {event.phantoms:,} invented records are mixed in. The sketches "
+            "tell about how many records two values have in common."
+        )
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table for each pair that a group is in."""

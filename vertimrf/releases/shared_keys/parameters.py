@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...privacy.accountant import epsilon as composed_epsilon
 from ...privacy.events import SketchEvent
-from ...privacy.ledger import Kind
+from ...privacy.ledger import LedgerEntry
 from ..release import CrossPartyRelease, check_keys, check_levels, check_sizes
 from .published_claim import claimed_phantoms
 
@@ -35,7 +35,7 @@ class SharedKeys(CrossPartyRelease):
     keys: int
     sizes: tuple[int, ...]
     encoder = "published"
-    kind = Kind.SHARED_KEY_SKETCHES
+    kind = "shared-key sketches"
     compared = True
     bits = 4
     claimed_share = 0.5
@@ -76,6 +76,16 @@ class SharedKeys(CrossPartyRelease):
         return (
             f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys",
             noise,
+        )
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+        """See :class:`CrossPartyRelease`."""
+        if not isinstance(event := entry.event, SketchEvent):
+            return ""
+        return (
+            f"{who} published sketches of all {event.attributes_per_key} attributes under the same {event.keys:,} secret keys, as the original "
+            "paper does. This is not private: complete records can be read off."
         )
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:

@@ -3,11 +3,9 @@
 import json
 import math
 
-import numpy as np
-import pandas as pd
 import pytest
 from builders import schema_of
-from commands import good, refused
+from commands import good
 from planning import plan_with
 
 from vertimrf import Plan, Schema
@@ -123,26 +121,3 @@ def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
         assert line in good(f"{command} {tmp_path}/plan.json")
     printed = json.loads(good(f"plan {tmp_path}/plan.json --json -"))
     assert printed["colluding_epsilon"] == pytest.approx(spent)
-
-
-def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    columns = {name: rng.integers(0, 4, 2000) for name in ("l0", "l1", "r0", "r1")}
-    frame = pd.DataFrame({"id": np.arange(2000)} | columns)
-    tables = {
-        "all.csv": frame,
-        "left.csv": frame[["id", "l0", "l1"]],
-        "right.csv": frame[["id", "r0", "r1"]],
-    }
-    for name, table in tables.items():
-        table.to_csv(tmp_path / name, index=False)
-    schema_of(left={"l0": 4, "l1": 4}, right={"r0": 4, "r1": 4}).save(tmp_path / "schema.toml")
-
-    known = "--id id --epsilon 4 --expected-records 2000 --collusion-epsilon 30 --out out.csv"
-    monkeypatch.chdir(tmp_path)
-    done = good(f"synthesize left.csv right.csv --schema schema.toml --json report.json {known}")
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert 25 < report["colluding_epsilon"] <= 30
-    assert f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}" in done
-    said = refused(f"synthesize all.csv {known}")
-    assert "collusion_epsilon (--collusion-epsilon) has no meaning for one holder" in said

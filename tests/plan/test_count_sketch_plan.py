@@ -1,12 +1,10 @@
 """Plans with count sketches: within the target and the messages, from public figures alone."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from builders import schema_of
-from commands import good, refused
 from planning import plan_with
 
 from vertimrf.errors import PlanError
@@ -205,12 +203,6 @@ def test_an_edited_plan_is_refused():
             Plan.from_json(data | {"sketch": data["sketch"] | change})
 
 
-def test_plans_from_before_contrasts_have_none():
-    before = plan_of((4, 3), (4, 5)).to_json()
-    del before["sketch"]["contrasts"]
-    assert Plan.from_json(before).sketch.contrasts == ()
-
-
 @pytest.mark.parametrize(
     "contrasts", [[1], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]]
 )
@@ -269,14 +261,3 @@ def test_parities_sum_cells():
     parity = Group((0, 1, 2), (2, 2, 2))
     np.testing.assert_array_equal(parity.sums(cells), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7])
     np.testing.assert_array_equal(Group((0,), (8,)).sums(np.arange(8.0)), np.arange(8))
-
-
-def test_commands_take_the_encoder_and_the_budget(tmp_path):
-    schema_of(one=(4, 3), two=(4, 2)).save(tmp_path / "schema.json")
-    known = f"--schema {tmp_path}/schema.json --epsilon 1 --expected-records 20000 --tau 50"
-    command = f"plan {known} --out {tmp_path}/plan.json --encoder count-sketch --message-mb"
-    planned = good(command, "0.05")
-    assert "count sketches: 4 attribute groups" in planned
-    assert re.search("count sketches of [24] attribute +discrete.*\n +groups", planned)
-    assert Plan.load(tmp_path / "plan.json").message_bytes == 50_000
-    assert "--message-mb must lie between" in refused(command, "0")

@@ -181,16 +181,6 @@ def test_a_file_says_what_the_code_says(tmp_path):
     assert Schema.load(tmp_path / "dates.toml") == dates
 
 
-def test_schemas_without_any_are_what_they_were():
-    schema = Schema.of({"p": [AGE, SEX]})
-    assert "impossible" not in schema.to_json()
-    assert Schema.of({"p": [AGE, SEX]}, impossible=[]).digest() == schema.digest()
-    assert (
-        Schema.of({"p": [AGE, SEX]}, impossible=[Impossible.of(age="missing", sex="F")]).digest()
-        != schema.digest()
-    )
-
-
 def test_parts_keep_theirs_when_they_are_merged_or_dealt():
     one, two = Impossible.of(age={"below": 15}, sex="M"), Impossible.of(claims=4, grade=1)
     parts = {

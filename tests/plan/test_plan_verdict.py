@@ -9,7 +9,6 @@ from commands import run
 from planning import plan_with
 
 from vertimrf.errors import PlanError
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.shares import ONE_WAY_SHARE, distances
 from vertimrf.plan.summary import summary
 from vertimrf.plan.verdict import DEPENDENCE, GOOD, ROUGH, _outlook, _shares, links, stated, verdict
@@ -135,13 +134,6 @@ def test_every_encoder_for_use_has_a_verdict(encoder):
 
 def test_encoders_for_comparison_have_none():
     assert verdict(plan_with(TWO, **USELESS | {"encoder": "grr"})) is None
-
-
-def test_the_verdict_follows_from_the_plan_file(tmp_path):
-    plan = plan_with(TWO, epsilon=0.5, expected_records=30_000)
-    plan.save(tmp_path / "plan.json")
-    assert verdict(Plan.load(tmp_path / "plan.json")) == verdict(plan)
-    assert str(verdict(plan)) in summary(plan)
 
 
 def test_the_command_shows_the_figures_then_refuses_and_writes_nothing(tmp_path):

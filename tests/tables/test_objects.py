@@ -219,12 +219,6 @@ def test_ids_of_any_type_are_their_text_beside_odd_ones(ids, written):
     assert table.dropped.records == len(ODD) - len(IDS) + 1
 
 
-def test_ids_in_an_index_are_read_alike():
-    frame = pd.DataFrame({"id": column_of([3, [1], 10**30, "\ud800"]), "x": [0, 1, 2, 3]})
-    same(encoded(frame.set_index("id"), FITTING["whole"][0]), encoded(frame, FITTING["whole"][0]))
-    assert encoded(frame, None).records == 3
-
-
 CELLS = st.sampled_from(
     [
         *(value for name, value in ODD.items() if name != "unprintable"),

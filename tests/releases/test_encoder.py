@@ -441,60 +441,6 @@ def test_damaged_states_are_refused(make):
         encoder.merge_state(state[:-1] + b"\xff")
 
 
-STREAM = """
-import re, sys
-from pathlib import Path
-import numpy as np
-import pyarrow.parquet as pq
-from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
-from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
-from vertimrf.tables.ids import record_digests
-from vertimrf.kernels import warmup
-
-def peak():
-    # Not getrusage: its peak is that of the parent process if that one was larger.
-    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
-
-warmup()
-plan = ScheduledPairs(6326, 9, 20, tuple(ScheduledPair(a, b, 8192) for a in range(4) for b in range(4, 8)), (8,) * 8)
-encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
-before = peak()
-for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):
-    codes = np.stack([batch[f"a{j}"].to_numpy() for j in range(4)])
-    encoder.update(record_digests(bytes(16), batch["id"].to_numpy()), codes)
-tables = encoder.result()
-print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in tables))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc"
-)
-def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = tmp_path / "large.parquet"
-    schema = pa.schema([("id", pa.int64()), *((f"a{j}", pa.uint8()) for j in range(4))])
-    rng = np.random.default_rng(33)
-    with pq.ParquetWriter(path, schema) as writer:
-        for part in range(10):
-            columns = {"id": np.arange(part * 10**6, (part + 1) * 10**6)}
-            columns |= {f"a{j}": rng.integers(0, 8, 10**6, dtype=np.uint8) for j in range(4)}
-            writer.write_table(pa.table(columns, schema=schema))
-    run = subprocess.run(
-        [sys.executable, "-c", STREAM, str(path)], capture_output=True, text=True, check=True
-    )
-    grown, published, lowest = map(int, run.stdout.split())
-    print(
-        f"{grown / 2**20:.0f} MiB on top of what the kernels take, for {published / 2**20:.0f} MiB of sketches"
-    )
-    assert grown < 2**30 + published
-    # 1.25 million records a value: a level below 13 has probability 1e-66.
-    assert lowest >= 13
-
-
 @pytest.mark.slow
 def test_levels_are_the_same_without_vector_instructions(tmp_path):
     """Another processor, as far as one machine can tell: the golden file must hold for baseline x86-64 or Arm code too."""

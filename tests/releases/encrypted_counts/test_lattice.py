@@ -115,37 +115,6 @@ def test_an_encryption_is_a_product_and_an_error():
             assert found[1, p, k] == wanted
 
 
-def test_microsoft_seal_has_the_same_products():
-    """It decrypts a polynomial that was multiplied under its own encryption, modulo one of the primes (pip install tenseal)."""
-    seal = pytest.importorskip("tenseal.sealapi")
-    level, q = seal.SEC_LEVEL_TYPE.TC128, PRIMES[1]
-    parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
-    parameters.set_poly_modulus_degree(N)
-    parameters.set_coeff_modulus(seal.CoeffModulus.BFVDefault(N, level))
-    parameters.set_plain_modulus(q)
-    context = seal.SEALContext(parameters, True, level)
-    keys, public = seal.KeyGenerator(context), seal.PublicKey()
-    keys.create_public_key(public)
-
-    def coefficients(values):
-        b = lattice.with_errors(values, np.zeros((1, N), np.int8))[0, 1].astype(np.int64)
-        return np.concatenate([b[:1], -b[:0:-1] % q])
-
-    def text(numbers):
-        return " + ".join(f"{x:X}x^{k}" for k, x in reversed([*enumerate(numbers.tolist())]) if x)
-
-    small, factor = Randomness().thirds(1, N), lattice.public_polynomial(bytes(32), 2)
-    one, other, found = seal.Ciphertext(), seal.Ciphertext(), seal.Plaintext()
-    words = text(coefficients(factor[None])).replace("x^0", "")
-    seal.Encryptor(context, public).encrypt(seal.Plaintext(words), one)
-    words = text(small[0].astype(np.int64) % q).replace("x^0", "")
-    seal.Evaluator(context).multiply_plain(one, seal.Plaintext(words), other)
-    seal.Decryptor(context, keys.secret_key()).decrypt(other, found)
-    total = np.zeros((1, len(PRIMES), N), np.uint32)
-    lattice.added(total, small, factor)
-    assert [found[k] for k in range(found.coeff_count())] == coefficients(total).tolist()
-
-
 def test_numbers_and_their_residues():
     some = [0, 1, Q - 1, Q // 3, 2**100]
     assert lattice.integers(lattice.residues(some)) == some

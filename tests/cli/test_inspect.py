@@ -22,21 +22,6 @@ def schema():
     return schema_of(one={"a": 3}, two={"b": 2})
 
 
-def test_plan_ledger_and_schema(schema, tmp_path):
-    plan = plan_with(schema, expected_records=1000, nonce="n", keys=1 << 14)
-    plan.save(tmp_path / "plan.json")
-    text = describe(tmp_path / "plan.json")
-    assert "A plan" in text
-    assert "Total: epsilon" in text
-    (tmp_path / "ledger.json").write_text(json.dumps(plan.ledger().to_json()))
-    assert "Total: epsilon" in describe(tmp_path / "ledger.json")
-    schema.save(tmp_path / "schema.toml")
-    assert "one: a (3)" in describe(tmp_path / "schema.toml")
-    # An attribute may have the name of the field that says what a file is.
-    (tmp_path / "domain.json").write_text('{"a": 3, "kind": 2, "entries": 4}')
-    assert "3 attributes" in describe(tmp_path / "domain.json")
-
-
 def test_the_kind_decides_and_no_other_key(schema, tmp_path):
     plan = plan_with(schema, expected_records=1000, nonce="n", keys=1 << 14)
     content = plan.to_json() | {

@@ -201,6 +201,7 @@ def test_parameters_are_what_it_was_made_with(frame):
         ("keys", 100, "keys has no meaning"),
         ("message_bytes", 10_000, "message_bytes (--message-mb) has no meaning"),
         ("population", "outer", "population (--population) has no meaning"),
+        ("collusion_epsilon", 30.0, "collusion_epsilon (--collusion-epsilon) has no meaning"),
     ],
 )
 def test_options_of_several_parties_are_refused_by_the_names_that_they_have(option, value, said):

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vertimrf import Attribute, Ledger, Model, Schema
+from vertimrf.columns.read import read_attribute
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
 from vertimrf.privacy.events import Event, GaussianEvent
@@ -44,6 +45,11 @@ def schema_of(**parties):
             for name, columns in columns_of.items()
         }
     )
+
+
+def temporal(name, calendar, edges, **parts):
+    """Dates, times of day or timestamps, with edges as a schema file has them."""
+    return read_attribute({"name": name, "calendar": calendar, "edges": [*edges]} | parts)
 
 
 def equal_width(size, bins):

@@ -4,10 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from builders import decode
+from builders import decode, temporal
 
 from vertimrf import Attribute, Schema, evaluate, write_table
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluation import EvaluationOptions
 from vertimrf.tables.sources import read_arrow

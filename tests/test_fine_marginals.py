@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from builders import KEYS, Tape, named_model, schema_of
+from builders import KEYS, Tape, named_model, schema_of, temporal
 from msgspec import structs
 from planning import edited, plan_with
 from roles import messages_of, run_server
@@ -27,7 +27,6 @@ from vertimrf import (
     Synthesizer,
     synthesize,
 )
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import container
 from vertimrf.message import KIND, largest_message

@@ -13,8 +13,8 @@ from commands import good, refused, run
 from pages import Figures, contradictions
 
 import vertimrf
+from tests.builders import temporal
 from vertimrf import Attribute, Schema, Synthesizer
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import SchemaError
 from vertimrf.model.fit import FitOptions
 from vertimrf.plan import value_files

@@ -7,9 +7,8 @@ import pytest
 from planning import plan_with
 from scipy import stats
 
-from tests.builders import dealt
+from tests.builders import dealt, temporal
 from vertimrf import Attribute, Model, OpenSchema, Schema, Synthesizer
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import SchemaError
 from vertimrf.party.check import check_table
 from vertimrf.plan.rules import Order

@@ -38,7 +38,7 @@ from vertimrf import (
     Secret,
     make_plan,
 )
-from vertimrf.columns.dates import temporal
+from vertimrf.columns.read import read_attribute
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import id_keys
 from vertimrf.privacy.noise import FixedNoise
@@ -79,7 +79,13 @@ def attributes():
             for name in NUMBERS
         ),
         *(
-            temporal(name, "date", [f"{year}-01-01" for year in range(1940, 2025, 12)])
+            read_attribute(
+                {
+                    "name": name,
+                    "calendar": "date",
+                    "edges": [f"{year}-01-01" for year in range(1940, 2025, 12)],
+                }
+            )
             for name in DATES
         ),
     ]

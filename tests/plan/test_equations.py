@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from planning import plan_with
 
+from tests.builders import temporal
 from vertimrf import Attribute, OpenSchema, PlanOptions, Schema, make_plan
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close
 from vertimrf.plan.merge import merge_schemas

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from oracles import drawn_combinations, possible
 from planning import plan_with
 
-from tests.builders import schema_of
+from tests.builders import schema_of, temporal
 from vertimrf import Attribute, Impossible, Schema
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.impossible import Condition, contradiction, never
 from vertimrf.plan.merge import merge_schemas

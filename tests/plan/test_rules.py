@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
 
+from tests.builders import temporal
 from vertimrf import Attribute, OpenSchema, Schema
-from vertimrf.columns.dates import temporal
 from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError
 from vertimrf.plan.equations import Equation

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from builders import KEYS
+from builders import KEYS, temporal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
@@ -32,7 +32,6 @@ from vertimrf import (
     draft_schema,
     write_table,
 )
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import TableError
 from vertimrf.party.check import check_table
 from vertimrf.party.private_domains import find_domains

@@ -15,13 +15,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from builders import KEYS, decode
+from builders import KEYS, decode, temporal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import siphash
 
 from vertimrf import Attribute, ReadOptions, draft_schema, write_table
-from vertimrf.columns.dates import temporal
 from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.privacy.label import UNSTATED, PrivacyLabel

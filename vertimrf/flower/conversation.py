@@ -186,7 +186,7 @@ class Conversation:
 
     def _troubles(self) -> dict[str, str]:
         """What is in the way now. A node that is still at work is among it, and none that was told."""
-        asked = {self._seat_of(node_id) for node_id in self._questions}
+        asked = {self._party_of(node_id) for node_id in self._questions}
         parties = [party for party in self._run.parties if party not in self._told]
         out = {}
         for party in parties:
@@ -201,11 +201,8 @@ class Conversation:
                 out[f"node {node_id}"] = f"node {node_id} is refused: {why}"
         return out
 
-    def _party_of(self, node: Any) -> str:
+    def _party_of(self, node_id: int) -> str:
         """The party that a node speaks for. Empty if it is unknown, or if there is none."""
-        return self._seat_of(node.node_id)
-
-    def _seat_of(self, node_id: int) -> str:
         return next((party for party, seated in self._seats.items() if seated == node_id), "")
 
     def _greet(self, nodes: Mapping[int, Any]) -> None:
@@ -222,7 +219,7 @@ class Conversation:
                 del self._questions[node_id]
                 self._due[node_id] = self._clock()
         for node_id, node in nodes.items():
-            if node.name and node_id not in self._refused and not self._party_of(node):
+            if node.name and node_id not in self._refused and not self._party_of(node_id):
                 self._seat(node, node.name)
 
     def _seat(self, node: Any, party: str) -> bool:
@@ -230,12 +227,13 @@ class Conversation:
 
         Returns whether it may speak for the party; if not, it is refused until it restarts.
         """
+        before = self._party_of(node.node_id)
         if node.name and node.name != party:
             why = f"it is registered as {node.name!r} and says that it is {party!r}."
         elif party not in self._run.parties:
             why = f"{party[:200]!r} is no party of this run, whose parties are {some(self._run.parties)}."
-        elif self._party_of(node) not in ("", party):
-            why = f"it spoke for {self._party_of(node)!r} and says now that it is {party!r}."
+        elif before not in ("", party):
+            why = f"it spoke for {before!r} and says now that it is {party!r}."
         elif self._seats.get(party, node.node_id) != node.node_id:
             why = f"another node that is online speaks for {party!r}."
         else:
@@ -263,7 +261,7 @@ class Conversation:
         due = [node for node in idle if self._due.get(node.node_id, 0.0) <= self._clock()]
         wants = self._run.wants() if due else {}
         for node in due:
-            party = self._party_of(node)
+            party = self._party_of(node.node_id)
             # An unknown node is asked for its name, and receives no files.
             files = self._outgoing.get(party, {})
             parcel = Parcel(party, wants=wants.get(party, {}), files=files)
@@ -288,11 +286,11 @@ class Conversation:
                     node_id,
                     reply.error.code,
                 )
-                self._errors[self._party_of(node)] = f"gives errors (code {reply.error.code})"
+                self._errors[self._party_of(node_id)] = f"gives errors (code {reply.error.code})"
             else:
                 fresh = self._take(node, reply.content, question.carried)
             # A node that sent something may have more. A node that lacks files has work to do.
-            moves = fresh or set(self._outgoing.get(self._party_of(node), {})) > question.carried
+            moves = fresh or set(self._outgoing.get(self._party_of(node_id), {})) > question.carried
             pause = 0.0 if moves else max(2 * self._pauses.get(node_id, 0.0), self._pace.pause)
             self._pauses[node_id] = min(pause, self._pace.longest)
             self._due[node_id] = self._clock() + self._pauses[node_id]
@@ -308,7 +306,7 @@ class Conversation:
 
         Returns whether it had a file that was lacking, or identified the node.
         """
-        known = self._party_of(node)
+        known = self._party_of(node.node_id)
         try:
             parcel = Parcel.from_records(content)
         except MessageError as error:

@@ -16,10 +16,9 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from ..errors import MessageError
 
 NOTE, FILES = "vertimrf", "files"
-# A party's word for any failure. Why it failed stays on its machine.
-FAILED = "failed"
 KIND = "vertimrf.file"
-# Words of a node that failed, and of one that carried all files between network and exchange.
+# Words of a node that failed, whatever the reason, which stays on its machine; and of one that carried all files between network
+# and exchange.
 FAILED, CARRIED = "failed", "carried"
 # Files are called by words and numbers, and steps by words.
 NAME = re.compile(r"[a-z][a-z0-9 -]{0,39}")

@@ -183,7 +183,10 @@ class RunFolder:
             refusal = str(error).encode()
             if self.read(REFUSED, *place) != refusal:
                 LOG.warning("%s", error)
-                self._note(refusal, *place)
+                path = self.path.joinpath(REFUSED, *place)
+                with _unobstructed():
+                    make_folder(path.parent)
+                    write_bytes(path, refusal)
 
     def waiting(self) -> Waiting:
         """What the role waits for, and what is in the way, as it was noticed last."""
@@ -232,11 +235,6 @@ class RunFolder:
         """Why this role's work failed the last time. None if it did not."""
         data = self.read(STOPPED)
         return None if data is None else data.decode(errors="replace")
-
-    def _note(self, text: bytes, *place: str) -> None:
-        with _unobstructed():
-            make_folder(self.path.joinpath(REFUSED, *place).parent)
-            write_bytes(self.path.joinpath(REFUSED, *place), text)
 
     def _tidy(self) -> None:
         """Remove half-written files of killed processes.

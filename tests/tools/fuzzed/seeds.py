@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.orc
 import tomli_w
-from builders import decode
+from builders import decode, temporal
 from planning import plan_with
 from workbooks import opendocument, workbook
 
@@ -37,7 +37,6 @@ from vertimrf import (
     Sketch,
     write_table,
 )
-from vertimrf.columns.dates import temporal
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing
 from vertimrf.model.fit import fit

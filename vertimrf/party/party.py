@@ -24,7 +24,7 @@ from ..message import Message, bins_of
 from ..model.local_marginal import LocalMarginal, one_way_counts
 from ..model.measurement import BinMap
 from ..options import RunOptions
-from ..plan.groups import Group, released_sizes
+from ..plan.groups import released_sizes
 from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
@@ -207,14 +207,13 @@ class Party:
             MessageError: rows are not of this plan, not of the same people, or damaged.
         """
         records = self._checked(table)
-        steps, digest = self._steps(records), self._digest(records)
-        names = self._plan.party_names
+        steps, names = self._steps(records), self._plan.party_names
         with self._clock("LocEnc"), threads(self._options.num_threads):
             return {
                 name: steps.answer(
                     names.index(name),
                     data,
-                    functools.partial(self._noise, digest, f"answer to {name}"),
+                    functools.partial(self._noise, records, f"answer to {name}"),
                 )
                 for name, data in rows.items()
             }
@@ -250,11 +249,11 @@ class Party:
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
-    def _noise(self, table: bytes, of: str = "message", exact: bytes = b"") -> KeyedNoise:
+    def _noise(self, records: Records, of: str = "message", exact: bytes = b"") -> KeyedNoise:
         """Noise of a release. Different tables have independent noise, also for equal counts.
 
         Args:
-            table: keyed digest of the table.
+            records: the party's records.
             of: what is released.
             exact: digest of what else the release depends on.
         """
@@ -262,7 +261,7 @@ class Party:
             return self._fixed
         if self._key is None:
             return SystemNoise()
-        known = ", ".join([table.hex(), *([exact.hex()] if exact else [])])
+        known = ", ".join([self._digest(records).hex(), *([exact.hex()] if exact else [])])
         return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))
 
     @kept
@@ -275,12 +274,12 @@ class Party:
             )
         with threads(self._options.num_threads):
             local = self._local_once(records)
-        return sketch.steps(self._side(records, local, self._noise(self._digest(records))))
+        return sketch.steps(self._side(records, local, self._noise(records)))
 
     @kept
     def _local_once(self, records: Records) -> LocalRelease:
         """The local model, released once for one table: all steps have the same bins."""
-        return self._local(records, self._noise(self._digest(records)))
+        return self._local(records, self._noise(records))
 
     def _local(self, records: Records, noise: KeyedNoise) -> LocalRelease:
         """LocMRF: the noisy local marginals, and the bins that follow from them."""
@@ -326,7 +325,7 @@ class Party:
 
     def _message(self, records: Records, answers: Mapping[str, bytes]) -> Message:
         """The phases at a party: the record count, LocMRF and LocEnc."""
-        plan, noise = self._plan, self._noise(self._digest(records))
+        plan, noise = self._plan, self._noise(records)
         steps = self._steps(records) if plan.exchanges else None
         count = self._count(records, steps, noise)
         local = self._local(records, noise) if steps is None else self._local_once(records)
@@ -360,7 +359,7 @@ class Party:
     ) -> tuple[Integers, ...]:
         """The tables of encrypted counts (step 3)."""
         named = {self._plan.party_names.index(name): data for name, data in answers.items()}
-        return steps.tables(named, functools.partial(self._noise, self._digest(records), "counts"))
+        return steps.tables(named, functools.partial(self._noise, records, "counts"))
 
     def _agreement(
         self, records: Records, one_way: Mapping[int, Floats], noise: KeyedNoise
@@ -369,11 +368,7 @@ class Party:
         plan, out = self._plan, []
         for attribute, sketch in plan.agreement_of(self._index).items():
             holder = plan.schema.holders[attribute].index(self._index)
-            key = derive(
-                self._secret,
-                plan.digest(),
-                purpose=f"agreement on {plan.schema.names[attribute]}",
-            )
+            key = self._derived(f"agreement on {plan.schema.names[attribute]}")
             size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
             counter = records.encoded(
                 functools.partial(CountSketchEncoder, sketch, (holder,), key),
@@ -425,14 +420,13 @@ class Party:
             PlanError: this party was made without its private key.
             PrivacyError: the file was made from another table, or the record cannot be written.
         """
-        releases, plan = Releases.of(self._private_key()), self._plan.digest()
+        releases = Releases.of(self._private_key())
         digest = hashlib.blake2b(
             self._digest(self._checked(table)),
-            key=derive(self._secret, plan, purpose="release record"),
+            key=self._derived("release record"),
             digest_size=32,
         ).digest()
-        release = Release(plan, self._index, digest, file)
-        return releases.once(release, make)
+        return releases.once(Release(self._plan.digest(), self._index, digest, file), make)
 
     def _private_key(self) -> PrivateKey:
         if self._key is None:
@@ -455,7 +449,7 @@ class Party:
                 f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}"
                 + (", with their finer cells." if measured else ".")
             )
-        key = derive(self._secret, self._plan.digest(), purpose="records of a person")
+        key = self._derived("records of a person")
         return records.possible(list(schema.combinations_at(name).values())).limited(
             self._plan.records_per_person, key
         )
@@ -468,13 +462,6 @@ class Party:
             tuple(attributes[place] for place, _ in combination) for combination in combinations
         )
         return list(dict.fromkeys(sets))
-
-    def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
-        """Composites of groups, with this party's attribute positions."""
-        return [
-            Composite(tuple(self._attributes.index(a) for a in group.attributes), maps)
-            for group, maps in zip(groups, bins, strict=True)
-        ]
 
     def _sketches(
         self, records: Records, local: LocalRelease, noise: KeyedNoise
@@ -489,11 +476,14 @@ class Party:
         """What the encoder of this party's groups is given."""
         plan, progress = self._plan, self._options.progress
         published = [plan.groups[g] for g in plan.groups_of(self._index)]
-        composites = self._composites(published, local.bins)
+        composites = [
+            Composite(tuple(self._attributes.index(a) for a in group.attributes), maps)
+            for group, maps in zip(published, local.bins, strict=True)
+        ]
         return Side(
             plan,
             self._index,
-            derive(self._secret, plan.digest(), purpose="sketches"),
+            self._derived("sketches"),
             self._derived,
             lambda make: records.encoded(make, composites, progress),
             functools.partial(records.gathered, composites),
@@ -505,4 +495,5 @@ class Party:
         )
 
     def _derived(self, purpose: str) -> bytes:
+        """Key material of the parties' secret, for one purpose under this plan."""
         return derive(self._secret, self._plan.digest(), purpose=purpose)

@@ -29,7 +29,6 @@ from vertimrf.runs.exchange import (
     Exchange,
     RemoteStore,
     check_apart,
-    make_place,
     take_turn,
 )
 from vertimrf.runs.files import file_name
@@ -207,7 +206,7 @@ def test_the_folder_of_an_exchange_is_made_by_its_path_and_by_its_uri(tmp_path, 
             serve(inside, exchange=text(inside / "x"))
         assert not inside.exists()
     # What is elsewhere is not made here.
-    make_place("s3://bucket/run")
+    serve(tmp_path / "server s3", exchange="s3://bucket/run")
     assert not Path("bucket").exists()
 
 

@@ -24,6 +24,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -41,8 +43,11 @@ from ..files.atomic import MAX_JSON, AnyPath
 from ..files.canonical import canonical, json_of
 from ..files.shared_folder import SharedFolder
 from .files import SERVER, file_name
+from .folder import create
 
 if TYPE_CHECKING:
+    from .party_table import PartySettings
+    from .server_run import ServerSettings
     from .steps import Run
 
 LOG = logging.getLogger("vertimrf")
@@ -135,7 +140,6 @@ class Exchange:
         # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
         self.folder = folder_of(self._address)
-        self._store: RemoteStore | SharedFolder | None = None
         self._work: Future[Any] | None = None
         if self.folder is None:
             # To load it is no part of the storage's answer.
@@ -167,7 +171,7 @@ class Exchange:
         def run() -> None:
             try:
                 with _arrow_errors() if self.folder is None else nullcontext():
-                    done.set_result(work(self._opened()))
+                    done.set_result(work(self._store))
             except BaseException as error:
                 done.set_exception(error)
 
@@ -186,10 +190,9 @@ class Exchange:
                 "the address, the network, and where this machine looks for credentials."
             )
 
-    def _opened(self) -> RemoteStore | SharedFolder:
-        if self._store is None:
-            self._store = self._open()
-        return self._store
+    @cached_property
+    def _store(self) -> RemoteStore | SharedFolder:
+        return self._open()
 
     def _open(self) -> RemoteStore | SharedFolder:
         if self.folder is None:
@@ -382,12 +385,28 @@ def folder_of(place: str | None) -> Path | None:
     return None if b"\0" in path else Path(os.fsdecode(path))
 
 
-def make_place(place: str | None) -> None:
-    """Make the folder of an exchange, if it is one on this machine and its parent exists."""
-    folder = folder_of(place)
-    if folder is not None:
+def begin(
+    folder: AnyPath,
+    settings: PartySettings | ServerSettings,
+    owner: str | None,
+    files: Mapping[str, bytes],
+) -> None:
+    """Make a run folder and, with it, the folder of its exchange, if that is one on this machine.
+
+    Args:
+        folder, owner, files: as for :func:`.folder.create`.
+        settings: the settings of the run.
+
+    Raises:
+        RunError: one folder lies within the other; or as for :func:`.folder.create`.
+    """
+    place = folder_of(settings.exchange)
+    if place is not None:
+        check_apart(Path(folder), place)
+    role = "server" if owner is None else "party"
+    if create(folder, {"role": role} | asdict(settings), owner, files) and place is not None:
         with suppress(OSError):
-            folder.mkdir(exist_ok=True)
+            place.mkdir(exist_ok=True)
 
 
 def by_hand(run: Run) -> tuple[list[str], list[str]]:

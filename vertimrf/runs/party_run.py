@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import MessageError, PlanError, RunError
@@ -33,7 +32,7 @@ from ..plan.plan import Plan
 from ..plan.target import target_in_words
 from ..releases.release import ANSWERS, ROWS
 from ..tables.read_options import DEFAULT, ReadOptions
-from .exchange import check_apart, folder_of, make_place
+from .exchange import begin
 from .files import (
     ENVELOPES,
     MATCH,
@@ -48,7 +47,7 @@ from .files import (
     read_plan,
     tells_match,
 )
-from .folder import RECEIVED, SETTINGS, RunFolder, create, read_settings, settings_as
+from .folder import RECEIVED, SETTINGS, RunFolder, read_settings, settings_as
 from .party_table import PartySettings, encoded
 from .steps import LEFT_OUT, FileIn, FileOut, Run, Step
 
@@ -127,8 +126,6 @@ class PartyRun(Run):
         where = located(table)
         if doubt := check_ids(where, id, read):
             LOG.warning("%s", doubt)
-        if (place := folder_of(exchange)) is not None:
-            check_apart(Path(folder), place)
         if dask is not None:
             from ..cluster.records import partitions
 
@@ -136,8 +133,7 @@ class PartyRun(Run):
         settings = PartySettings(
             name=name, table=where, id=id, exchange=exchange, dask=dask, **asdict(read)
         )
-        if create(folder, {"role": "party"} | asdict(settings), name, {}):
-            make_place(exchange)
+        begin(folder, settings, name, {})
         return cls(folder, options)
 
     @property

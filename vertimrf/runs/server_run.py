@@ -11,7 +11,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -29,7 +29,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..plan.target import target_in_words
 from ..plan.workload import Workload
-from .exchange import check_apart, folder_of, make_place
+from .exchange import begin
 from .files import (
     ENVELOPES,
     MATCH,
@@ -47,7 +47,7 @@ from .files import (
     read_offer,
     tells_match,
 )
-from .folder import RECEIVED, RunFolder, create, settings_as
+from .folder import RECEIVED, RunFolder, settings_as
 from .steps import FileIn, FileOut, Run, Step
 
 if TYPE_CHECKING:
@@ -160,8 +160,6 @@ class ServerRun(Run):
             out=out,
             exchange=exchange,
         )
-        if (place := folder_of(exchange)) is not None:
-            check_apart(Path(folder), place)
         if Path(out).name != out:
             raise PlanError(
                 f"The synthetic table is written into the run's folder: give a file name such as {Path(out).name!r}, not {out!r}."
@@ -174,9 +172,7 @@ class ServerRun(Run):
             *loaded.remarks(),
         ):
             LOG.warning("%s", remark)
-        files = {SCHEMA: loaded.to_toml().encode()}
-        if create(folder, {"role": "server"} | asdict(settings), None, files):
-            make_place(exchange)
+        begin(folder, settings, None, {SCHEMA: loaded.to_toml().encode()})
         return cls(folder, options)
 
     @property

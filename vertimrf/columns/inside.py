@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -62,28 +62,12 @@ def numbers_inside(attribute: Numbers, codes: Integers, span: Span, places: Floa
     if lattice.dense:
         dense: Floats = np.clip(low + (high - low) * np.minimum(place, 1.0), low, high)
         return dense
-    if lattice.listed:
-        values = np.array(lattice.listed)
-        least = np.searchsorted(values, low)
-        most = np.searchsorted(values, high, side="right") - 1
-        inside = values[
-            _place(place, least, np.maximum(most, least)).astype(np.int64) % len(values)
-        ]
-    else:
-        least = np.ceil(np.round((low - lattice.offset) / lattice.step, 6))
-        most = np.floor(np.round((high - lattice.offset) / lattice.step, 6))
-        # What lies beside a multiple rounds to it.
-        least += lattice.value(least) < low
-        most -= lattice.value(most) > high
-        inside = lattice.value(_place(place, least, np.maximum(most, least)))
+    # All numbers of a cell have the same chance.
+    least, most = lattice.within(low, np.nextafter(high, np.inf))
+    most = np.maximum(least, most)
+    inside = lattice.at(np.minimum(least + np.floor(place * (most - least + 1)), most))
     # A point beyond the bounds need not be on the grid.
     return np.where(cells.points[chosen], cells.lows[chosen], inside)
-
-
-def _place(place: Floats, least: Any, most: Any) -> Floats:
-    """Whole numbers from ``least`` to ``most``, each with the same chance."""
-    steps: Floats = np.minimum(least + np.floor(place * (most - least + 1)), most)
-    return steps
 
 
 def shares_inside(attribute: Numbers, span: Span) -> Floats:
@@ -124,11 +108,9 @@ def _parts(attribute: Numbers, cells: Partition, span: Span) -> Floats:
     low, high = np.maximum(cells.lows, span.low), np.minimum(cells.highs, span.high)
     lattice = attribute.lattice
     if not lattice.dense:
-        stops = np.nextafter(high, np.inf).tolist()
-        pairs = [lattice.ends(a, b) for a, b in zip(low.tolist(), stops, strict=True)]
-        held = np.array([0 if pair is None else lattice.count(*pair) for pair in pairs], float)
-        every = [lattice.count(a, b) for a, b in zip(cells.lows, cells.highs, strict=True)]
-        inside = np.divide(held, np.maximum(every, 1))
+        first, last = lattice.within(low, np.nextafter(high, np.inf))
+        every = lattice.counts(cells.lows, cells.highs)
+        inside = np.maximum(last - first + 1, 0) / np.maximum(every, 1)
     else:
         width = cells.highs - cells.lows
         inside = np.divide(high - low, width, out=np.ones(len(low)), where=width > 0)
@@ -243,8 +225,7 @@ def _line(
     Listed numbers of a bin have the same chance.
     """
     if lattice.listed:
-        ends = zip(cells.lows, cells.highs, strict=True)
-        mass = np.array([max(lattice.count(low, high), 1) for low, high in ends], float)
+        mass = np.maximum(lattice.counts(cells.lows, cells.highs), 1).astype(float)
     else:
         # A multiple of a step has the width of the step.
         bins, tilt, power = (

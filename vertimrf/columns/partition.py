@@ -64,6 +64,26 @@ class Lattice:
         product: Floats = np.round(np.asarray(steps, float) * self.step + self.offset, self.digits)
         return product
 
+    def at(self, places: Floats | Integers) -> Floats:
+        """The numbers at places, which count listed numbers or steps, if they are not dense."""
+        if not self.listed:
+            return self.value(places)
+        return self._values[np.clip(places, 0, len(self.listed) - 1).astype(np.int64)]
+
+    def within(self, lows: Floats, stops: Floats) -> tuple[Floats | Integers, Floats | Integers]:
+        """Places of the least and the greatest number of ranges, from ``lows`` to below ``stops``.
+
+        The greatest is before the least where there is no number. All are arrays [shape=(n,)].
+        """
+        if self.listed:
+            least, end = (np.searchsorted(self._values, side) for side in (lows, stops))
+            return least, end - 1
+        first, last = np.ceil(self._places(lows)), np.ceil(self._places(stops)) - 1
+        # What lies beside a multiple rounds to it.
+        first += self.value(first) < lows
+        last += self.value(last + 1) < stops
+        return first, last
+
     def ends(self, low: float, stop: float) -> tuple[float, float] | None:
         """The least and the greatest number from ``low`` to below ``stop``; None if there is none."""
         least, most, held = self.all_ends(np.array([low]), np.array([stop]))
@@ -71,18 +91,10 @@ class Lattice:
 
     def all_ends(self, lows: Floats, stops: Floats) -> tuple[Floats, Floats, Flags]:
         """As :meth:`ends`, of many ranges: least, greatest, and whether there is one [each shape=(n,)]."""
-        if self.listed:
-            first, end = (np.searchsorted(self._values, side) for side in (lows, stops))
-            last = len(self.listed) - 1
-            values = self._values[np.minimum(first, last)], self._values[np.maximum(end - 1, 0)]
-            return *values, first < end
-        if self.step:
-            least, most = np.ceil(self._places(lows)), np.ceil(self._places(stops)) - 1
-            # What lies beside a multiple rounds to it.
-            least += self.value(least) < lows
-            most += self.value(most + 1) < stops
-            return self.value(least), self.value(most), least <= most
-        return lows, np.nextafter(stops, -np.inf), lows < stops
+        if self.dense:
+            return lows, np.nextafter(stops, -np.inf), lows < stops
+        first, last = self.within(lows, stops)
+        return self.at(first), self.at(last), first <= last
 
     def _places(self, numbers: Floats) -> Floats:
         """As :meth:`place`, of many numbers."""
@@ -93,12 +105,14 @@ class Lattice:
         """The next multiple of the step after a number."""
         return float(self.value(math.floor(self.place(number)) + 1))
 
-    def count(self, low: float, high: float) -> int:
-        """How many numbers there are from one to another one, if they are not dense."""
+    def counts(self, lows: Floats, highs: Floats) -> Integers:
+        """How many numbers there are from one to another one; 0 if they are dense [shape=(n,)]."""
         if self.listed:
-            first = np.searchsorted(self._values, low)
-            return int(np.searchsorted(self._values, high, side="right") - first)
-        return round((high - low) / self.step) + 1 if self.step else 0
+            first = np.searchsorted(self._values, lows)
+            return np.searchsorted(self._values, highs, side="right") - first
+        if not self.step:
+            return np.zeros(len(lows), np.int64)
+        return np.rint((highs - lows) / self.step).astype(np.int64) + 1
 
 
 def decimals(number: Any) -> int:
@@ -175,13 +189,13 @@ class Partition:
         """
         if len(self) >= FINE_CELLS:
             return None
-        numbers = [lattice.count(*ends) for ends in zip(self.lows, self.highs, strict=True)]
+        numbers = lattice.counts(self.lows, self.highs)
         each = (FINE_CELLS - int(self.points.sum())) // max(int((~self.points).sum()), 1)
-        every = not lattice.dense and sum(numbers) <= FINE_CELLS
+        every = not lattice.dense and numbers.sum() <= FINE_CELLS
         inside = [
             [(self.starts[i], self.stops[i], self.lows[i], self.highs[i])]
             if self.points[i] or self.lows[i] == self.highs[i]
-            else self._cut(i, lattice, numbers[i] if every else each)
+            else self._cut(i, lattice, int(numbers[i]), int(numbers[i]) if every else each)
             for i in range(len(self))
         ]
         owners = np.repeat(np.arange(len(self)), [len(cells) for cells in inside])
@@ -190,12 +204,13 @@ class Partition:
         starts, stops, lows, highs = np.array([cell for cells in inside for cell in cells]).T.copy()
         return Partition(starts, stops, lows, highs, self.points[owners]), owners
 
-    def _cut(self, cell: int, lattice: Lattice, most: int) -> list[tuple[float, ...]]:
-        """Cells inside one cell, ``most`` at most."""
+    def _cut(self, cell: int, lattice: Lattice, count: int, most: int) -> list[tuple[float, ...]]:
+        """Cells inside one cell of ``count`` numbers, ``most`` at most."""
         start, stop = float(self.starts[cell]), float(self.stops[cell])
         low, high = float(self.lows[cell]), float(self.highs[cell])
-        if 0 < lattice.count(low, high) <= most:
-            values = _numbers(lattice, low, high)
+        if 0 < count <= most:
+            first, _ = lattice.within(self.lows[[cell]], self.stops[[cell]])
+            values = lattice.at(first + np.arange(count))
             between = (values[1:] + values[:-1]) / 2 if lattice.listed else values[1:]
         else:
             between = _cuts(low, high, most)
@@ -216,15 +231,6 @@ def _after(point: float, edges: tuple[float, ...], lattice: Lattice) -> float:
     if not lattice.step or not edges[0] <= point <= edges[-1]:
         return least
     return max(least, min(lattice.after(point), math.nextafter(edges[-1], math.inf)))
-
-
-def _numbers(lattice: Lattice, low: float, high: float) -> Floats:
-    """All numbers of a lattice from one to another one."""
-    if lattice.listed:
-        values = np.array(lattice.listed)
-        return values[(values >= low) & (values <= high)]
-    first = round(lattice.place(low))
-    return lattice.value(np.arange(first, first + lattice.count(low, high)))
 
 
 def _cuts(low: float, high: float, cells: int) -> Floats:

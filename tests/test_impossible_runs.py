@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
+from builders import dealt, schema_of
 from commands import good, refused
 from planning import plan_with
 
-from tests.builders import dealt, schema_of
 from tests.roles import messages_of, run_server
 from vertimrf import (
     Attribute,

@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from builders import temporal
 from commands import good, refused, run
 from pages import Figures, contradictions
 
 import vertimrf
-from tests.builders import temporal
 from vertimrf import Attribute, Schema, Synthesizer
 from vertimrf.errors import SchemaError
 from vertimrf.model.fit import FitOptions

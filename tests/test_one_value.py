@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from builders import dealt, schema_of
 from planning import plan_with
 
 from tests import roles
-from tests.builders import dealt, schema_of
 from tests.roles import run_server
 from vertimrf import Attribute, Message, Plan, PlanOptions, Schema, Synthesizer, evaluate
 from vertimrf.errors import PlanError

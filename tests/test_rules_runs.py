@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from builders import dealt, temporal
 from planning import plan_with
 from scipy import stats
 
-from tests.builders import dealt, temporal
 from vertimrf import Attribute, Model, OpenSchema, Schema, Synthesizer
 from vertimrf.errors import SchemaError
 from vertimrf.party.check import check_table

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from builders import schema_of
 from msgspec import structs
 from scipy import stats
 
-from tests.builders import schema_of
 from tests.planning import plan_with
 from vertimrf.columns.column import Attribute
 from vertimrf.errors import PlanError

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from builders import temporal
 from planning import plan_with
 
-from tests.builders import temporal
 from vertimrf import Attribute, OpenSchema, PlanOptions, Schema, make_plan
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.party.private_domains import Finding, close

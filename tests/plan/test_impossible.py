@@ -5,12 +5,12 @@ import tomllib
 
 import numpy as np
 import pytest
+from builders import schema_of, temporal
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import drawn_combinations, possible
 from planning import plan_with
 
-from tests.builders import schema_of, temporal
 from vertimrf import Attribute, Impossible, Schema
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.impossible import Condition, contradiction, never

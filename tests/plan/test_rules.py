@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
+from builders import temporal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import plan_with
 
-from tests.builders import temporal
 from vertimrf import Attribute, OpenSchema, Schema
 from vertimrf.columns.listed import Listed
 from vertimrf.errors import SchemaError

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from builders import schema_of
 
-from tests.builders import schema_of
 from tests.planning import edited, plan_with
 from vertimrf import Plan, Schema
 from vertimrf.errors import PlanError, SchemaError

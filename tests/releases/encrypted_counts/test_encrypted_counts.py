@@ -8,10 +8,10 @@ from secrets import randbelow
 
 import numpy as np
 import pytest
+from builders import dealt, records_of, schema_of
 from oracles import chi_square, crossed
 
 from benchmarks.plain_counts import without_encryption
-from tests.builders import dealt, records_of, schema_of
 from tests.planning import plan_with
 from tests.roles import assert_same
 from vertimrf.errors import MessageError, PlanError

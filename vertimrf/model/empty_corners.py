@@ -19,9 +19,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Ints
 from .junction_tree import JunctionTree
-from .markov_random_field import Factor
 from .measurement import BinMap, Measurement
-from .structural_zeros import allowing
 
 # Chosen on the demo's delays, not on the four data sets of the paper.
 SHOWN, ERRORS, PART = np.arange(4.0, 0.5, -0.5), 1.5, 0.2
@@ -32,8 +30,8 @@ def empty_corners(
     numbers: Sequence[int],
     tree: JunctionTree,
     classes: Mapping[int, BinMap],
-) -> list[Factor]:
-    """Rule out the corners of pairs that noise alone fills.
+) -> dict[Ints, Flags]:
+    """Find the corners of pairs that noise alone fills.
 
     Args:
         measurements: noisy marginals. Pairs count that they hold value by value.
@@ -42,7 +40,7 @@ def empty_corners(
         classes: domain compression. Attributes that have it are left alone.
 
     Returns:
-        A factor for each pair with such corners.
+        The cells of each pair with such corners [one axis per attribute, bool].
     """
     sums: dict[Ints, tuple[Floats, float]] = {}
     for m in measurements:
@@ -62,13 +60,13 @@ def empty_corners(
                 counts = precision * m.counts.sum(axis=others)
                 before, more = sums.get(pair, (np.zeros(counts.shape), 0.0))
                 sums[pair] = before + counts, more + precision
-    out = []
+    out = {}
     for pair, (counts, precision) in sums.items():
         cells = tuple(slice(numbers[a]) for a in pair)
         empty = np.zeros(counts.shape, np.bool_)
         empty[cells] = _corners(counts[cells] / precision, precision**-0.5)
         if empty.any():
-            out.append(allowing(pair, ~empty))
+            out[pair] = empty
     return out
 
 

@@ -260,6 +260,10 @@ def test_a_run_folder_is_checked_by_its_own_settings(folder):
     shutil.rmtree(folder / "x")
     started(folder)
     assert "left.csv is ready for the plan" in good(f"check {folder}/left")
+    # Nor is a second table beside it left out in silence.
+    both = f"--real {folder}/left --real {folder}/right.parquet"
+    for compared in (f"evaluate --synthetic {folder}/left.csv", f"report x --out {folder}/x.html"):
+        refused(run(compared, both), "run.toml", "leave the options out")
     pd.read_csv(folder / "left.csv").assign(a=9).to_csv(folder / "left.csv", index=False)
     refused(run(f"check {folder}/left"), "1 problem")
     refused(run(f"check {folder}/server"), "not of a party")

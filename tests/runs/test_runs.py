@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pyarrow.csv
@@ -290,6 +291,17 @@ def test_one_process_at_a_time_and_the_state_at_any(planned):
         holder.kill()
         holder.wait()
     assert "message" in party.advance({})
+
+
+def test_a_refusal_that_another_process_removes_meanwhile_is_none(planned, monkeypatch):
+    party = planned.parties["hospital"]
+    party.advance({"plan": b"another"})
+    (said_before,) = party.state().refused
+    (refusal,) = [path for path in (party.folder / "refused").rglob("*") if path.is_file()]
+    draft = Namespace(fullmatch=lambda name: refusal.unlink(missing_ok=True))
+    monkeypatch.setattr("vertimrf.runs.folder.DRAFT", draft)
+    assert "came again" in said_before
+    assert party.state().refused == ()
 
 
 def test_the_lock_is_held_through_turns_and_let_go(planned):

@@ -121,7 +121,7 @@ def report(
     # A run folder may have its report in it.
     check_writable(out, read=(*(path for path in run if not Path(path).is_dir()), *real))
     party = None
-    if real and (its := party_run(real[0], id_column, read != ReadOptions())):
+    if real and (its := party_run(real[0], real[1:], id_column, read != ReadOptions())):
         party, real, id_column, read = its.name, [its.settings.table], its.settings.id, its.settings
     stated = write_report(run, out, real=real, id=id_column, party=party, read=read, label=label)
     click.echo(f"{out} written.\n{stated}")

@@ -145,7 +145,7 @@ def evaluate(
     from ..privacy.label import EXACT, PrivacyLabel
 
     check_writable(json_file)
-    run = party_run(real[0], id_column, schema, options.party, read != ReadOptions())
+    run = party_run(real[0], real[1:], id_column, schema, options.party, read != ReadOptions())
     if run is None:
         domains = None if schema is None else OpenSchema.load(schema)
     else:

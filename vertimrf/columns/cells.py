@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from .cell_types import plain_cells
 from .formats import plain_numbers
 from .text import MISSING_TEXT, Value, parse
 
+Arrays = TypeVar("Arrays", bound=tuple[npt.NDArray[Any], ...])
 # Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
 # applied to.
 MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
@@ -29,9 +30,9 @@ LONGEST_NUMBER = 4300
 
 def by_type(
     column: pa.ChunkedArray,
-    read: Callable[[pa.ChunkedArray], tuple[npt.NDArray[Any], ...]],
+    read: Callable[[pa.ChunkedArray], Arrays],
     unfit: tuple[Any, ...],
-) -> tuple[npt.NDArray[Any], ...]:
+) -> Arrays:
     """Read a column, the cells of each type on their own if it has several.
 
     Args:
@@ -61,7 +62,7 @@ def by_type(
                 for target, array in zip(out, read(cells), strict=True):
                     target[before + rows] = array
         before += len(chunk)
-    return out
+    return cast(Arrays, out)
 
 
 def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -203,8 +204,7 @@ def column_numbers(
         values = numbers.to_numpy(zero_copy_only=False)
         return values, np.isnan(values)
 
-    numbers, missing = by_type(column, read, (np.nan, np.False_))
-    return numbers, missing
+    return by_type(column, read, (np.nan, np.False_))
 
 
 def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
@@ -264,8 +264,7 @@ def column_instants(
         seconds[missing] = np.nan
         return seconds / (86_400 if calendar == "date" else 1), missing
 
-    numbers, missing = by_type(column, read, (np.nan, np.False_))
-    return numbers, missing
+    return by_type(column, read, (np.nan, np.False_))
 
 
 def _written_instants(

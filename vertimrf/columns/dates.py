@@ -58,16 +58,10 @@ class Dates(Numbers):
             raise SchemaError(
                 f"{where}: resolution is {self.resolution!r}; that of dates and times is a whole number."
             )
-        if self.integral:
-            raise SchemaError(
-                f"{where} is integral and has a resolution or a calendar; give it one of them."
-            )
 
-    def _check_format(self, where: str) -> None:
-        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
-            raise SchemaError(
-                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
-            )
+    @property
+    def _is_format(self) -> bool:
+        return isinstance(self.format, str) and "%" in self.format
 
     def _check_type(self, where: str) -> None:
         known = (*MOMENTS[self.calendar], TEXT, *(WHOLE if self.format else ()))

@@ -66,8 +66,7 @@ class Large(Numbers):
                 near = np.where(np.isnan(exact), near, exact)
             return near, missing
 
-        numbers, missing = by_type(column, read, (np.nan, np.False_))
-        return numbers, missing
+        return by_type(column, read, (np.nan, np.False_))
 
     def _distance(self, text: str | None) -> float:
         """The distance of a written number from the origin; NaN if it is none."""

@@ -78,7 +78,10 @@ class Numbers(Attribute, domain="edges"):
         self._check_points(where)
 
     def _check_grid(self, where: str) -> None:
-        self._check_format(where)
+        if self.format is not None and not self._is_format:
+            raise SchemaError(
+                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
+            )
         if self.resolution is not None and (
             isinstance(self.resolution, bool)
             or not isinstance(self.resolution, int | float)
@@ -98,16 +101,15 @@ class Numbers(Attribute, domain="edges"):
                 f"{where}: offset is {self.offset!r}; write a number, beside a resolution."
             )
         object.__setattr__(self, "offset", float(self.offset))
-        if self.integral and self.resolution is not None:
+        if self.integral and (self.resolution is not None or self.instants is not None):
             raise SchemaError(
                 f"{where} is integral and has a resolution or a calendar; give it one of them."
             )
 
-    def _check_format(self, where: str) -> None:
-        if self.format is not None and self.format not in (".", ","):
-            raise SchemaError(
-                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
-            )
+    @property
+    def _is_format(self) -> bool:
+        """Whether texts can be written in the format."""
+        return self.format in (".", ",")
 
     def _check_edges(self, where: str) -> None:
         edges = self.edges

@@ -217,9 +217,9 @@ class RunFolder:
             for path in (self.path / REFUSED).rglob("*")
             if path.is_file() and not DRAFT.fullmatch(path.name)
         )
-        return tuple(
-            sentence for path in files for sentence in path.read_text(errors="replace").splitlines()
-        )
+        # Another process may have removed one since.
+        texts = ((self.read(str(path)) or b"").decode(errors="replace") for path in files)
+        return tuple(sentence for text in texts for sentence in text.splitlines())
 
     def edits(self) -> tuple[str, ...]:
         """How the settings differ from those with which the run began, in sentences."""

@@ -24,7 +24,7 @@ from ..files.results import opened, save
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import Cells, from_objects
+from .objects import Cells, from_objects, text_of
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
@@ -191,17 +191,13 @@ def collected(source: Any) -> Any:
     """A lazy frame of polars as a frame, and an iterator of batches as a table; any other object
     itself.
     """
-    if isinstance(source, Iterator | pa.RecordBatchReader):
-        try:
-            return pa.concat_tables(map(pa.table, source), promote_options="permissive")
-        except Exception as error:  # whatever makes the batches raises
-            raise no_table(f"The {type(source).__name__}", error) from None
-    if _package(source) != "polars" or type(source).__name__ != "LazyFrame":
-        return source
+    kind = type(source).__name__
     try:
-        return source.collect()
-    except Exception as error:  # whatever polars calls it
-        raise no_table(f"The {type(source).__name__}", error) from None
+        if isinstance(source, Iterator | pa.RecordBatchReader):
+            return pa.concat_tables(map(pa.table, source), promote_options="permissive")
+        return source.collect() if (_package(source), kind) == ("polars", "LazyFrame") else source
+    except Exception as error:  # whatever makes the batches, or polars, raises
+        raise no_table(f"The {kind}", error) from None
 
 
 # Reads a column: the column, and by row the objects that are no values.
@@ -303,7 +299,7 @@ def _from_pandas(frame: Any) -> pa.Table:
             try:
                 pa.array(column, from_pandas=True)
             except UNFIT:
-                frame.isetitem(place, column.map(_text_of, na_action="ignore"))
+                frame.isetitem(place, column.map(text_of, na_action="ignore"))
         return pa.Table.from_pandas(frame, preserve_index=named)
 
 
@@ -316,16 +312,6 @@ def _without_intervals(column: Any) -> Any:
     if hasattr(column, "cat"):
         return column.cat.rename_categories(names)
     return column.rename_categories(names) if hasattr(column, "codes") else column
-
-
-def _text_of(value: Any) -> str:
-    """A Python object as the text that a CSV file would hold."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def check_sound(batch: pa.RecordBatch) -> None:

@@ -32,6 +32,8 @@ KINDS = (
     (r"\p{N}", "0"),
     (r"[^ -~]", "w"),
 )
+# What two formats of ids keep a part of.
+NUMBERS = {"whole": r"^(-?[0-9]+)\.0*$", "unpad": r"^0+([0-9A-Za-z])"}
 RUNS = re.compile(r"[0Z]+|a+|A+|w+")
 LETTERS = re.compile(r"[0ZaAw]*")
 # A form is that of the most frequent kinds of ids, which are at least this part of them. Further
@@ -102,10 +104,8 @@ def format_ids(
             texts = pc.utf8_trim_whitespace(texts)
         elif name == "lower":
             texts = pc.utf8_lower(texts)
-        elif name == "whole":
-            texts = pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0*$", r"\1")
         else:
-            texts = pc.replace_substring_regex(texts, r"^0+([0-9A-Za-z])", r"\1")
+            texts = pc.replace_substring_regex(texts, NUMBERS[name], r"\1")
     return texts
 
 

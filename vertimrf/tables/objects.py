@@ -98,7 +98,7 @@ def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
         if kinds <= fitting:
             with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
                 return column_of(column, kind, lambda value: value)
-    return column_of(column, pa.large_string(), _text)
+    return column_of(column, pa.large_string(), text_of)
 
 
 def column_of(
@@ -109,11 +109,14 @@ def column_of(
     return pa.chunked_array([pa.array(cells, kind)])
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as a CSV file would hold it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _stored(value: Any) -> tuple[str, Any]:

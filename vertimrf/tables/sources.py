@@ -85,10 +85,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
 
 def several(sources: Source | Sequence[Source]) -> Sequence[Source]:
     """Tables as a list, of one table or of several. What can be read only once is read now."""
-    return [
-        collected(source) if isinstance(source, Iterator | pa.RecordBatchReader) else source
-        for source in (sources if isinstance(sources, list | tuple) else [sources])
-    ]
+    return [*map(collected, sources if isinstance(sources, list | tuple) else [sources])]
 
 
 def name_of(source: Source, default: str = "The table") -> str:

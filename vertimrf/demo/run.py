@@ -28,7 +28,7 @@ from ..plan.schema import Schema
 from ..plan.summary import summary
 from ..privacy.label import EXACT
 from ..report.content import Beside
-from ..report.page import compared, write_page
+from ..report.page import compared, page
 from ..report.run import Run
 from ..tables.arrow import write_table
 from ..trial import Trial, open_tables, run_protocol
@@ -119,12 +119,8 @@ def run_demo(
     options.progress.step("report")
     trial.model.save(folder / "flights.model")
     figured = Run.matched(trial.model, figures, "The demo's run")
-    write_page(
-        figured,
-        folder / "report.html",
-        dict(enumerate(truth)),
-        beside=_beside(figured, trial, tables, truth),
-    )
+    beside = _beside(figured, trial, tables, truth)
+    save(folder / "report.html", page(figured, dict(enumerate(truth)), beside=beside))
     figures["demo_seconds"] = round(time.perf_counter() - start, 1)
     save(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()

@@ -76,6 +76,7 @@ def write_report(
     Raises:
         MessageError: files cannot be read, or belong to different runs.
         TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
+        OutputError, OSError: the page cannot be written.
         PlanError: there is a label without real tables; or Jinja or, with a label, scikit-learn is
             not installed.
 
@@ -108,7 +109,8 @@ def write_report(
         codes, values, _ = read_real(real, id, schema, read, INNER, book)
         truth = dict(zip(places, codes, strict=True))
         beside = compared(opened, schema.attributes, values, book)
-    return write_page(opened, out, truth, label, beside)
+    save(out, page(opened, truth, label, beside))
+    return label_of(opened, bool(real))
 
 
 def compared(
@@ -141,29 +143,6 @@ def compared(
     codes = rows[[schema.index(attribute.name) for attribute in attributes]]
     values = original_values(plain, table, codes, "The model's rows", book)
     return Beside(rows, real, values_compared(real, values, plain)["values"])
-
-
-def write_page(
-    run: Run,
-    out: str | Path,
-    truth: Truth | None = None,
-    label: str | None = None,
-    beside: Beside | None = None,
-) -> PrivacyLabel:
-    """Write the page of a run.
-
-    Args:
-        run, truth, label, beside: as in :func:`page`.
-        out: the file to write.
-
-    Returns:
-        The privacy label of the page.
-
-    Raises:
-        OutputError, OSError: the file cannot be written.
-    """
-    save(out, page(run, truth, label, beside))
-    return label_of(run, truth is not None)
 
 
 def label_of(run: Run, truth: bool) -> PrivacyLabel:

@@ -22,9 +22,9 @@ import pyarrow.csv
 from ..errors import TableError
 from ..kernels.csv_rows import BEFORE, take_rows
 from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
-from .formats import header_delimiter
 from .read_options import ReadOptions
 
+DELIMITERS = ",;\t|"
 # Bytes that are read at a time, and bytes of the head of a file.
 BLOCK, HEAD = 1 << 22, 1 << 20
 # Bytes shown of an unreadable row.
@@ -94,6 +94,22 @@ def csv_head(path: Path) -> bytes:
     with unpacked(path) as file:
         head: bytes = file.read(HEAD)
     return head
+
+
+def header_delimiter(header: str) -> str:
+    """The separator that a CSV file's header has most often; a comma if it has none."""
+    return max(DELIMITERS, key=re.sub('"[^"]*"', "", header).count)
+
+
+def encoding_of(head: bytes) -> str:
+    """Encoding of a text by its first bytes: UTF-8, UTF-16 with a mark, or else cp1252."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return "utf-8"
+    except UnicodeDecodeError:
+        return "cp1252"
 
 
 def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list[str], bytes]:

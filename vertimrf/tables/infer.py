@@ -21,9 +21,8 @@ from ..plan.schema import Schema
 from ..plan.sections import Reading
 from .arrow import Pieces, header_doubt
 from .columns import without_column
-from .csv_file import csv_delimiter, csv_head
+from .csv_file import csv_delimiter, csv_head, encoding_of
 from .databases import database_of
-from .formats import encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import offers
 from .parts import Part, parts_of

@@ -232,9 +232,7 @@ def rows_cluster(rows):
 
         def encoded(parts, size):
             cut = [delayed(made, pure=False)(i, size) for i in range(parts)]
-            return encode_partitions(
-                cut, client, "person", schema, "registry", name="made up", keys=keys
-            )
+            return encode_partitions(cut, client, "person", schema, "registry", keys=keys)
 
         # Kernels are loaded, and what one machine makes of a small table is what the cluster does.
         few = encode_table(

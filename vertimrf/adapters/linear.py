@@ -156,7 +156,6 @@ def fitted(
     sizes: Sequence[int],
     observed: Sequence[Observation],
     total: float,
-    options: FitOptions,
     warm: MarkovRandomField | None = None,
     zeros: Sequence[Factor] = (),
 ) -> MarkovRandomField:
@@ -167,7 +166,6 @@ def fitted(
         observed: measurements. Those of no attribute are ignored: they only give the total, which
             is known here.
         total: record count.
-        options: options of the fit.
         warm: model to start from.
         zeros: see :mod:`vertimrf.model.structural_zeros`.
 
@@ -186,7 +184,7 @@ def fitted(
         )
     try:
         measured = [o.measurement(sizes, total) for o in observed if o.attributes]
-        model = fit(sizes, measured, total, warm=warm, zeros=zeros, options=options)
+        model = fit(sizes, measured, total, warm=warm, zeros=zeros, options=FRONT_END)
     except ModelError as error:
         raise NotOurs(str(error).rstrip(".")) from None
     for f in zeros:

@@ -12,9 +12,7 @@ from typing import Any
 import mbi
 import numpy as np
 
-from ..model.fit import FitOptions
 from .linear import (
-    FRONT_END,
     EngineModel,
     NotOurs,
     Observation,
@@ -40,7 +38,6 @@ def estimate(
     *,
     known_total: float | None = None,
     potentials: Any = None,
-    fitting: FitOptions = FRONT_END,
     **options: Any,
 ) -> mbi.MarkovRandomField:
     """Estimate a model from noisy marginals, as ``mbi.estimation.mirror_descent`` does.
@@ -50,7 +47,6 @@ def estimate(
         loss_fn: a list of ``LinearMeasurement``.
         known_total: record count. Default: mbi's minimum-variance estimate.
         potentials: potentials to start from.
-        fitting: options of the fit.
         options: options of ``mirror_descent``, if it does the work. ``callback_fn`` is called once
             with the engine's marginals.
     """
@@ -63,9 +59,7 @@ def estimate(
             else known_total
         )
         observed = [observation(domain, m) for m in loss_fn]
-        field = fitted(
-            domain.shape, observed, float(total), fitting, warm_model(domain, potentials)
-        )
+        field = fitted(domain.shape, observed, float(total), warm_model(domain, potentials))
     except NotOurs as reason:
         fell_back(reason)
         return mbi.estimation.mirror_descent(

@@ -14,11 +14,9 @@ from typing import Any
 import mbi
 import numpy as np
 
-from ..model.fit import FitOptions
 from ..model.markov_random_field import Factor
 from ..model.structural_zeros import allowing
 from .linear import (
-    FRONT_END,
     EngineModel,
     NotOurs,
     Observation,
@@ -44,11 +42,9 @@ class Estimator(mbi.Estimator):
 
     Attributes:
         fallback: mbi's estimator for losses that the engine cannot fit.
-        fitting: options of the fit.
     """
 
     fallback: mbi.Estimator = dataclasses.field(default_factory=mbi.estimation.MirrorDescent)
-    fitting: FitOptions = FRONT_END
 
     def estimate(
         self,
@@ -70,7 +66,7 @@ class Estimator(mbi.Estimator):
                 ``mbi.marginal_loss.from_linear_measurements``.
             known_total: record count; default mbi's minimum-variance estimate.
             constraints: structural zeros.
-            iters, tol, patience: options of the fallback. The engine's fit ends by ``fitting``.
+            iters, tol, patience: options of the fallback.
             callback_fn: called with the clique marginals. The engine calls it once, at the end.
             warm_start: a model or potentials to start from.
         """
@@ -82,7 +78,6 @@ class Estimator(mbi.Estimator):
                 domain.shape,
                 [observation(domain, m) for m in measurements],
                 1.0 if known_total is None else float(known_total),
-                self.fitting,
                 warm_of(domain, warm_start),
                 [zeros_of(domain, c) for c in constraints],
             )

@@ -283,7 +283,6 @@ def encode_partitions(
     party: str,
     read: ReadOptions = DEFAULT,
     *,
-    name: str | None = None,
     keys: IdKeys,
 ) -> ClusterRecords:
     """Encode a party's table on the workers. Codes and digests stay in the workers' memory.
@@ -299,7 +298,6 @@ def encode_partitions(
         id: the column of record ids.
         schema: the plan's.
         party: the party's name. Its columns that equations give may be absent.
-        name: name of the table in errors. Default: the folder.
         read, keys: as for :func:`vertimrf.tables.columns.encode_table`.
 
     Raises:
@@ -310,7 +308,7 @@ def encode_partitions(
             values.
     """
     sources = partitions(source)
-    where = name or name_of(source)
+    where = name_of(source)
     columns = Columns(id, schema.encoding(party), where, keys, read, ruled_out(schema, party))
     encode = functools.partial(work.encode, columns, schema)
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)

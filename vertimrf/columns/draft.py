@@ -86,8 +86,8 @@ def draft_attribute(
     name: str,
     column: pa.ChunkedArray,
     flag: Flag,
-    dates: DateOrder | None = None,
-    typed: bool = False,
+    dates: DateOrder | None,
+    typed: bool,
 ) -> Attribute:
     """Draft an attribute from a column; ``flag`` receives each problem and its solution.
 

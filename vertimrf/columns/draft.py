@@ -402,7 +402,9 @@ def drafted_numbers(
     if shape.clamp and not clamp:
         flag("has values that are far beyond all others", "each is replaced by the nearest bound")
     if values.dtype.kind == "i":
-        if (parts := _large(shape)) is not None:
+        cells = (*shape.edges, *shape.points, *shape.grid)
+        if max(cells) - min(cells) < EXACT - 1:
+            parts = _domain(shape, int)
             return read_attribute({"name": name, "missing": missing, "format": format, **parts})
         if shape.grid and not shape.clamp:
             return _listed(name, shape.grid, missing)
@@ -450,21 +452,6 @@ def _written_numbers(
     return replace(drafted_instants(name, calendar, None, moments, missing, format), type="int64")
 
 
-def _large(shape: Shape) -> Fields | None:
-    """The keys of an attribute with whole numbers beyond 2**53; None if they lie too far apart."""
-    cells = (*shape.edges, *shape.points, *shape.grid)
-    if max(cells) - min(cells) >= EXACT - 1:
-        return None
-    parts: Fields = {"clamp": shape.clamp or shape.strays > 0}
-    if shape.edges:
-        parts |= {"edges": shape.edges, "points": shape.points}
-    if shape.grid or not shape.edges:
-        return parts | {"grid": shape.grid or shape.points}
-    if shape.step <= 1:
-        return parts | {"integral": True}
-    return parts | {"resolution": int(shape.step), "offset": int(shape.offset)}
-
-
 def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
     ordered = sorted(numbers)
@@ -475,20 +462,21 @@ def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     return np.array(ordered, float), counts
 
 
-def _domain(shape: Shape) -> Fields:
-    """The parts of an attribute whose numbers have a shape."""
-    grid = tuple(map(float, shape.grid or (() if shape.edges else shape.points)))
+def _domain(shape: Shape, number: type[float] = float) -> Fields:
+    """The parts of an attribute whose numbers have a shape, as numbers of one type."""
+    grid = tuple(map(number, shape.grid or (() if shape.edges else shape.points)))
     parts: Fields = {"clamp": shape.clamp or shape.strays > 0}
     if grid and (shape.listed or not shape.edges):
         return parts | listed_numbers(grid)
-    parts |= {"edges": tuple(map(float, shape.edges)), "points": tuple(map(float, shape.points))}
+    parts |= {"edges": tuple(map(number, shape.edges)), "points": tuple(map(number, shape.points))}
     if grid:
         return parts | {"grid": grid}
-    if shape.step == 1 and not shape.offset:
+    step = shape.step or number is int
+    if step == 1 and not shape.offset:
         return parts | {"integral": True}
-    if shape.step:
+    if step:
         # The points between bins may lie off the step.
-        parts |= {"resolution": float(shape.step), "offset": float(shape.offset)}
+        parts |= {"resolution": number(step), "offset": number(shape.offset)}
     return parts
 
 

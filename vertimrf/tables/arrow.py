@@ -24,7 +24,7 @@ from ..files.results import opened, save
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import Cells, from_objects, text_of
+from .objects import Cells, from_objects, csv_text
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
@@ -299,7 +299,7 @@ def _from_pandas(frame: Any) -> pa.Table:
             try:
                 pa.array(column, from_pandas=True)
             except UNFIT:
-                frame.isetitem(place, column.map(text_of, na_action="ignore"))
+                frame.isetitem(place, column.map(csv_text, na_action="ignore"))
         return pa.Table.from_pandas(frame, preserve_index=named)
 
 

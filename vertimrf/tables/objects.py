@@ -98,7 +98,7 @@ def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
         if kinds <= fitting:
             with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
                 return column_of(column, kind, lambda value: value)
-    return column_of(column, pa.large_string(), text_of)
+    return column_of(column, pa.large_string(), csv_text)
 
 
 def column_of(
@@ -109,7 +109,7 @@ def column_of(
     return pa.chunked_array([pa.array(cells, kind)])
 
 
-def text_of(value: Any) -> str:
+def csv_text(value: Any) -> str:
     """A value as a CSV file would hold it."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")

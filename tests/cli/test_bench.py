@@ -61,7 +61,7 @@ def test_encryption_has_few_rows_and_no_roofline():
     [
         ("--rows 1", "2 to 134,217,728 rows"),
         ("--threads 0", "1 to "),
-        ("--threads 1,x", "no list of numbers"),
+        ("--threads 1,x", "whole numbers separated by commas"),
         ("--encoder none", "No encoder 'none': choose of count-sketch"),
         ("--like missing.json", "missing.json"),
     ],

@@ -14,30 +14,21 @@ from ..progress import for_terminal
 from ..releases.register import KINDS
 from .common import compile_kernels
 from .group import main
-from .options import runs
+from .options import parse_numbers, runs
 from .outputs import check_writable, write_json
-
-
-def _numbers(context: Any, parameter: Any, given: str | None) -> list[int]:
-    try:
-        return [int(number) for number in given.split(",")] if given else []
-    except ValueError:
-        raise click.BadParameter(f"{given!r} is no list of numbers, such as 1,2,4.") from None
 
 
 @main.command()
 @click.option("--rows", type=int, default=1_000_000, help="Records.")
 @click.option("--encoder", multiple=True, help="Only this encoder; may be repeated.")
-@click.option(
-    "--threads", callback=_numbers, help="Numbers of threads, such as 1,2,4. Default: 1 and all."
-)
+@click.option("--threads", help="Numbers of threads, such as 1,2,4. Default: 1 and all.")
 @click.option("--against", type=click.Choice(["datasketches"]), help="Compare with this library.")
 @click.option("--like", type=Path, help="A plan: also say what its run takes.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def bench(
     rows: int,
     encoder: tuple[str, ...],
-    threads: list[int],
+    threads: str | None,
     against: str | None,
     like: Path | None,
     json_file: str | None,
@@ -50,8 +41,9 @@ def bench(
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)
     compared = {"datasketches": against_datasketches(rows)} if against else {}
+    several = [] if threads is None else parse_numbers(threads, "--threads")
     compile_kernels("party", "server", *(encoder or KINDS))
-    figures = run_bench(rows, encoder, threads, for_terminal())
+    figures = run_bench(rows, encoder, several, for_terminal())
     write_json(json_file, {"kind": "benchmark"} | figures | compared)
     if json_file == "-":
         return

@@ -24,7 +24,7 @@ from ..files.results import opened, save
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import Cells, from_objects, csv_text
+from .objects import Cells, csv_text, from_objects
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.

@@ -36,6 +36,7 @@ from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from ..releases.release import Side
 from ..tables.columns import encode_table
 from ..tables.derived import with_derived
+from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source
@@ -141,6 +142,11 @@ class Party:
     def __repr__(self) -> str:
         return f"<Party {self._name!r} of {self._plan}>"
 
+    @property
+    def id_keys(self) -> IdKeys:
+        """Keys of the digests of ids, the same at all parties of the plan."""
+        return id_keys(self._secret, self._plan.digest())
+
     def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
         """Encode this party's records from a file or data frame, for :meth:`release`.
 
@@ -167,11 +173,10 @@ class Party:
         check_named(read.person is not None, self._plan.records_per_person)
         schema = self._plan.schema
         ruled = ruled_out(schema, self._name)
-        keys = id_keys(self._secret, self._plan.digest())
         names = [attribute.name for attribute in schema.part(self._name)]
         (pieces,) = with_derived([source], schema, names, read)
         return encode_table(
-            pieces, id, schema.encoding(self._name), read, keys=keys, impossible=ruled
+            pieces, id, schema.encoding(self._name), read, keys=self.id_keys, impossible=ruled
         )
 
     def rows(self, table: Table | Records, piece: int = 0) -> bytes:

@@ -535,7 +535,7 @@ class PartyRun(Run):
         settings, plan = self.settings, self._agreed
         self._options.progress.step(f"reading {settings.table}")
         most = plan.records_per_person
-        records, above = encoded(settings, plan, role, self.agreed()[2], connections)
+        records, above = encoded(settings, plan, role, connections)
         left_out = [*records.dropped.lines()]
         if above[0]:
             left_out.append(

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..party.secret import Secret, id_keys
 from ..plan.plan import Plan
 from ..tables.read_options import ReadOptions
 
@@ -38,7 +37,7 @@ class PartySettings(ReadOptions):
 
 
 def encoded(
-    settings: PartySettings, plan: Plan, role: Party, secret: Secret, connections: ExitStack
+    settings: PartySettings, plan: Plan, role: Party, connections: ExitStack
 ) -> tuple[Table | ClusterRecords, tuple[int, int]]:
     """Encode a party's records.
 
@@ -46,7 +45,6 @@ def encoded(
         settings: settings of the party's run.
         plan: the accepted plan.
         role: the party.
-        secret: the secret of all parties.
         connections: receives the connection to a cluster, which lasts as long.
 
     Returns:
@@ -62,9 +60,8 @@ def encoded(
         check_plan(plan)
         check_named(settings.person is not None, most)
         client = connections.enter_context(connected(settings.dask))
-        keys = id_keys(secret, plan.digest())
         given = (settings.table, client, settings.id, plan.schema, settings.name, settings)
-        spread = encode_partitions(*given, keys=keys)
+        spread = encode_partitions(*given, keys=role.id_keys)
         return spread, spread.beyond(most) if spread.owned else (0, 0)
     records = role.encode(settings.table, settings.id, settings)
     return records, (0, 0) if records.persons is None else beyond(records.persons, most)

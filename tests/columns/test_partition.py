@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertimrf.columns.inside import Span, shape_inside
+from vertimrf.columns.inside import Span
 from vertimrf.columns.numbers import Numbers
 from vertimrf.columns.partition import FINE_CELLS
 from vertimrf.columns.read import read_attribute
@@ -177,21 +177,13 @@ def test_wrong_points_and_grids_are_named(parts, words):
         read_attribute({"name": "x", "edges": [0, 10], **parts})
 
 
-def shape(attribute, counts, measured, error):
-    fine = attribute.fine
-    return shape_inside(
-        *(attribute.partition, fine.partition, fine.owners, np.array(counts, float)),
-        *(measured, error, attribute.lattice),
-    )
-
-
 def test_a_shape_keeps_the_records_of_every_code():
     rng = np.random.default_rng(3)
     for attribute in (CAPPED, HUNDREDS, PRICES, SPEEDS, HOURS):
         counts = rng.integers(0, 1000, attribute.present)
         measured = rng.normal(0, 50, attribute.fine.present)
         for given_counts in (None, measured):
-            records = shape(attribute, counts, given_counts, 50.0)
+            records = attribute.shape(counts, given_counts, 50.0)
             sums = np.bincount(attribute.fine.owners, records, attribute.present)
             assert np.allclose(sums, counts)
             assert (records >= 0).all()
@@ -205,7 +197,7 @@ def test_heaps_stay_and_noise_goes(heap):
     truth[200] += heap
     rng = np.random.default_rng(4)
     counts = np.bincount(attribute.fine.owners, truth)
-    made = shape(attribute, counts, truth + rng.normal(0, 5, len(truth)), 5.0)
+    made = attribute.shape(counts, truth + rng.normal(0, 5, len(truth)), 5.0)
     # Five standard errors, and the share that the straight line gets wrong.
     assert abs(made[200] - 10 - heap) < 25 + 2
     rest = np.delete(made, 200)

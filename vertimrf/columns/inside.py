@@ -12,7 +12,7 @@ from ..arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from .numbers import Numbers
-    from .partition import Lattice, Partition
+    from .partition import Partition
 
 # A cell holds more than its neighbours if its count exceeds theirs by this many standard errors of
 # the noise; PLAIN neighbours on either side are compared.
@@ -120,13 +120,7 @@ def _parts(attribute: Numbers, cells: Partition, span: Span) -> Floats:
 
 
 def shape_inside(
-    coarse: Partition,
-    cells: Partition,
-    owners: Integers,
-    counts: Floats,
-    measured: Floats | None,
-    error: float,
-    lattice: Lattice,
+    attribute: Numbers, counts: Floats, measured: Floats | None, error: float
 ) -> Floats:
     """Records by cell, whose sums over the cells of a code are the records of the code.
 
@@ -135,25 +129,23 @@ def shape_inside(
     of round values do, then halves of bins, halves of these, and so on.
 
     Args:
-        coarse: the cells of the codes.
-        cells: cells inside them.
-        owners: the code that each is inside [shape=(cells,), int64].
+        attribute: the attribute, with finer cells.
         counts: records of each code, none negative [shape=(codes,)].
         measured: noisy counts of the cells [shape=(cells,)], or None.
         error: standard deviation of that noise.
-        lattice: which numbers there are.
 
     Returns:
         Records of each cell [shape=(cells,), float64].
     """
     counts = np.maximum(np.asarray(counts, float), 0.0)
     if measured is None:
-        return _line(coarse, cells, owners, counts, lattice)
+        return _line(attribute, counts)
+    cells, owners = _cells_of(attribute)
     measured = np.asarray(measured, float)
     spikes = _spikes(cells, owners, measured, error)
     plain = measured - spikes
     left = np.maximum(counts - np.bincount(owners, spikes, len(counts)), 0.0)
-    spread = _halves(owners, plain, _line(coarse, cells, owners, left, lattice), error)
+    spread = _halves(owners, plain, _line(attribute, left), error)
     out = spikes + spread
     total = np.bincount(owners, out, len(counts))
     scale = np.divide(counts, total, out=np.ones(len(counts)), where=total > 0)
@@ -217,22 +209,19 @@ def _halves(owners: Integers, measured: Floats, line: Floats, error: float) -> F
     return out
 
 
-def _line(
-    coarse: Partition, cells: Partition, owners: Integers, counts: Floats, lattice: Lattice
-) -> Floats:
+def _line(attribute: Numbers, counts: Floats) -> Floats:
     """Records by cell along a straight line, or a power, in each bin [shape=(cells,), float64].
 
     Listed numbers of a bin have the same chance.
     """
+    lattice, coarse = attribute.lattice, attribute.partition
+    cells, owners = _cells_of(attribute)
     if lattice.listed:
         mass = np.maximum(lattice.counts(cells.lows, cells.highs), 1).astype(float)
     else:
         # A multiple of a step has the width of the step.
-        bins, tilt, power = (
-            np.flatnonzero(~coarse.points),
-            np.zeros(len(coarse)),
-            np.full(len(coarse), np.nan),
-        )
+        bins = np.flatnonzero(~coarse.points)
+        tilt, power = np.zeros(len(coarse)), np.full(len(coarse), np.nan)
         begin, stop = coarse.lows, coarse.highs + lattice.step
         tilt[bins] = _tilts(begin[bins], stop[bins], counts[bins])
         power[bins] = _powers(begin[bins], stop[bins], counts[bins])

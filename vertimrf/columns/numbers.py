@@ -252,17 +252,8 @@ class Numbers(Attribute, domain="edges"):
     def shape(self, counts: Floats, fine: Floats | None, error: float) -> Floats:
         """See :class:`Attribute`."""
         assert self.fine is not None
-        owners = self.fine.owners
-        measured = None if fine is None else fine[: len(owners)]
-        return shape_inside(
-            self.partition,
-            self.fine.partition,
-            owners,
-            counts[: self.present],
-            measured,
-            error,
-            self.lattice,
-        )
+        measured = None if fine is None else fine[: self.fine.present]
+        return shape_inside(self, counts[: self.present], measured, error)
 
     def value_text(self, number: float) -> str:
         """A number as text."""

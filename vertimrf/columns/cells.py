@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,14 @@ import pyarrow.compute as pc
 
 from ..arrays import Flags, Floats, Integers, Integral
 from ..errors import SchemaError, TableError
-from .calendar import EPOCH, Calendar, to_number
+from .calendar import EPOCH, to_number
 from .cell_types import plain_cells
 from .formats import plain_numbers
 from .text import MISSING_TEXT, Value, parse
+
+if TYPE_CHECKING:
+    from .column import Attribute
+    from .dates import Dates
 
 Arrays = TypeVar("Arrays", bound=tuple[npt.NDArray[Any], ...])
 # Microseconds by unit, and those of the farthest date, in thirty thousand years, that a time zone is
@@ -175,21 +179,14 @@ def _dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, Integers
 
 
 def column_numbers(
-    column: pa.ChunkedArray, where: str, kind: str, mark: str | None
+    attribute: Attribute, column: pa.ChunkedArray, where: str
 ) -> tuple[Floats, Flags]:
-    """See :meth:`vertimrf.columns.column.Attribute.numbers`.
-
-    Args:
-        column: the column.
-        where: names it in errors.
-        kind: what the schema says that it is.
-        mark: the decimal mark of its texts, if they may have ornaments.
-    """
+    """See :meth:`vertimrf.columns.column.Attribute.numbers`."""
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
         cells = written_out(cells)
         if is_text(cells.type):
-            return read_texts(cells.cast(pa.large_string()), mark)
+            return read_texts(cells.cast(pa.large_string()), attribute.format)
         try:
             cells = plain_cells(cells)
             if pa.types.is_decimal(cells.type):
@@ -198,7 +195,7 @@ def column_numbers(
             numbers = cells.cast(pa.float64(), safe=False).combine_chunks()
         except pa.ArrowException:
             raise SchemaError(
-                f"{where} holds {cells.type} cells, but the schema says {kind}; "
+                f"{where} holds {cells.type} cells, but the schema says {attribute.kind}; "
                 "convert them to numbers, or list the values in the schema."
             ) from None
         values = numbers.to_numpy(zero_copy_only=False)
@@ -208,7 +205,7 @@ def column_numbers(
 
 
 def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for text columns. ``mark`` is the format of the attribute."""
+    """As :func:`column_numbers`, for texts, which may have ornaments if they have a decimal mark."""
     absent = pc.or_(
         column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
     ).to_numpy()
@@ -224,10 +221,19 @@ def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags
     return numbers, absent
 
 
-def column_instants(
-    column: pa.ChunkedArray, where: str, calendar: Calendar, zone: str | None, format: str | None
-) -> tuple[Floats, Flags]:
+def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for dates, times of day and timestamps."""
+    calendar, zone, format = attribute.calendar, attribute.timezone, attribute.format
+
+    def written(texts: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        distinct, indices = by_dictionary(texts, where)
+        numbers = np.full(len(distinct) + 1, np.nan)
+        absent = np.ones(len(distinct) + 1, bool)
+        for i, text in enumerate(distinct):
+            absent[i] = text is None or text in MISSING_TEXT
+            with contextlib.suppress(ValueError, OverflowError):
+                numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone, format)
+        return numbers[indices], absent[indices]
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
         if format is not None and pa.types.is_floating(cells.type):
@@ -237,10 +243,9 @@ def column_instants(
         if format is not None and pa.types.is_integer(written_out(cells).type):
             # Numbers such as 20190131 and 730 are dates and times without leading zeros.
             width = len(EPOCH.strftime(format))
-            texts = pc.utf8_lpad(written_out(cells).cast(pa.string()), width, "0")
-            return _written_instants(texts, where, calendar, zone, format)
+            return written(pc.utf8_lpad(written_out(cells).cast(pa.string()), width, "0"))
         if is_text(cells.type):
-            return _written_instants(cells, where, calendar, zone, format)
+            return written(cells)
         declared = (
             calendar
             if calendar != "timestamp"
@@ -265,20 +270,6 @@ def column_instants(
         return seconds / (86_400 if calendar == "date" else 1), missing
 
     return by_type(column, read, (np.nan, np.False_))
-
-
-def _written_instants(
-    cells: pa.ChunkedArray, where: str, calendar: Calendar, zone: str | None, format: str | None
-) -> tuple[Floats, Flags]:
-    """As :func:`column_instants`, for texts."""
-    distinct, indices = by_dictionary(cells, where)
-    numbers = np.full(len(distinct) + 1, np.nan)
-    absent = np.ones(len(distinct) + 1, bool)
-    for i, text in enumerate(distinct):
-        absent[i] = text is None or text in MISSING_TEXT
-        with contextlib.suppress(ValueError, OverflowError):
-            numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone, format)
-    return numbers[indices], absent[indices]
 
 
 def _seconds(column: pa.ChunkedArray, zone: str | None) -> tuple[Floats, Flags]:

@@ -386,7 +386,7 @@ class Attribute(ABC):
         """
         from .cells import column_numbers
 
-        return column_numbers(column, where, self.kind, self.format)
+        return column_numbers(self, column, where)
 
     @abstractmethod
     def original(

@@ -80,7 +80,7 @@ class Dates(Numbers):
     def _check_range(self, where: str) -> None:
         every = (*self.edges, *self.points, *self.grid)
         try:
-            _ = [to_text(self.calendar, edge, self.timezone) for edge in (min(every), max(every))]
+            _ = [self.value_text(edge) for edge in (min(every), max(every))]
         except (OverflowError, ValueError, OSError):
             raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
 
@@ -145,7 +145,7 @@ class Dates(Numbers):
         """See :class:`Attribute`."""
         from .cells import column_instants
 
-        numbers, missing = column_instants(column, where, self.calendar, self.timezone, self.format)
+        numbers, missing = column_instants(self, column, where)
         # Parts of a second are cut.
         return (numbers if self.calendar == "date" else np.floor(numbers)), missing
 
@@ -171,7 +171,7 @@ class Dates(Numbers):
 
     def _as_text(self, number: float) -> str:
         """A date or time as its cell has it."""
-        text = to_text(self.calendar, number, self.timezone)
+        text = self.value_text(number)
         if self.format is None:
             return text
         moment = time if self.calendar == "time" else datetime

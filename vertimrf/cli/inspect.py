@@ -45,6 +45,8 @@ from ..tables.sources import open_pieces, read_label
 MAX_LISTED, MAX_LINES = 40, 12
 # The key of the record of domains, bytes; and how a page begins.
 KEY_BYTES, PAGE = 32, b"<!doctype html>"
+# Kinds of JSON files with something sealed for each of several parties.
+SEALED = {"envelopes": "Envelopes, public,", "id sample": "An id sample, sealed"}
 # Kinds of JSON files that need no reading.
 PLAIN = {
     "benchmark": "Figures of `vertimrf bench` on a machine.",
@@ -136,11 +138,9 @@ def _content(content: Any, path: Path) -> str:
         return f"The private key of {called(PrivateKey.load(path).party)}: it stays there."
     if kind in ("party offer", "server offer"):
         return f"The offer of {called(Offer.from_json(content, path).party)}, public."
-    if kind == "envelopes":
-        return f"Envelopes, public, for {', '.join(Envelopes.from_json(content, kind, str(path)).envelopes)}."
-    if kind == "id sample":
+    if kind in SEALED:
         sealed_for = Envelopes.from_json(content, kind, str(path)).envelopes
-        return f"An id sample, sealed for {', '.join(sealed_for)}."
+        return f"{SEALED[kind]} for {', '.join(sealed_for)}."
     if kind in PLAIN:
         return PLAIN[kind]
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")

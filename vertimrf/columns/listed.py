@@ -108,29 +108,23 @@ class Listed(ByValue, domain="values"):
         values = tuple(self.values)
         if not values:
             raise no_domain(where)
-        kinds = {type(value) for value in values} | (
-            {type(self.other)} if self.other is not None else set()
-        )
+        every = values if self.other is None else (*values, self.other)
+        kinds = {type(value) for value in every}
         # The checks below take time, and a schema may come from anyone.
         if len(values) > MAX_SIZE:
             raise SchemaError(
                 f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
             )
         bits = 64 if self.type == "uint64" else 63
-        if any(
-            isinstance(value, int) and abs(value) >= 1 << bits for value in (*values, self.other)
-        ):
+        if any(isinstance(value, int) and abs(value) >= 1 << bits for value in every):
             raise SchemaError(
                 f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text."
             )
-        if not all(is_text(value) for value in (*values, self.other) if isinstance(value, str)):
+        if not all(is_text(value) for value in every if isinstance(value, str)):
             raise SchemaError(f"{where}: a value is no text; correct it.")
         if kinds == {int, float}:
             values, kinds = tuple(map(float, values)), {float}
-        numbers = kinds == {float}
-        finite = not numbers or all(
-            math.isfinite(value) for value in (*values, self.other) if isinstance(value, float)
-        )
+        finite = all(math.isfinite(value) for value in every if isinstance(value, float))
         if len(kinds) > 1 or not kinds <= {str, int, float, bool} or not finite:
             raise SchemaError(
                 f"{where}: values and 'other' must be all text, all finite numbers or all true/false."

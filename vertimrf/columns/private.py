@@ -133,11 +133,7 @@ class PrivateDomain(ABC):
             raise SchemaError(
                 f"Attribute {name!r} has private {'bins' if numeric else 'values'} as well as {given[0]}; give one of them."
             )
-        return (
-            PrivateNumbers.of(parts, most, asked)
-            if numeric
-            else PrivateValues.of(parts, most, asked)
-        )
+        return (PrivateNumbers if numeric else PrivateValues).of(parts, most, asked)
 
 
 @dataclass(frozen=True)

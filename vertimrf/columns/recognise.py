@@ -325,9 +325,9 @@ def _beside(edges: Reals, points: Reals, values: Reals) -> tuple[Number, ...]:
     return tuple(np.append(edges[kept], last).tolist())
 
 
-def _complete(values: Reals, counts: Integers, step: Number) -> bool:
+def _complete(values: Reals, counts: Integers, step: Number, unseen: float = UNSEEN) -> bool:
     """Whether the values are a list that lacks few, and that says more than their step."""
-    again = np.count_nonzero(counts == 1) <= UNSEEN * counts.sum()
+    again = np.count_nonzero(counts == 1) <= unseen * counts.sum()
     return bool(again and _filled(values, counts, step) <= FILLED)
 
 
@@ -343,8 +343,7 @@ def _codes(values: Reals, counts: Integers, step: Number) -> bool:
     low, high = abs(int(values[0])), abs(int(values[-1]))
     if values[0] < 0 or not 1 <= step < 10 or len(str(low)) < max(CODE_DIGITS, len(str(high)) - 1):
         return False
-    again = np.count_nonzero(counts == 1) <= UNSEEN_CODES * counts.sum()
-    return bool(again and _filled(values, counts, step) <= FILLED)
+    return _complete(values, counts, step, UNSEEN_CODES)
 
 
 def _months(values: Reals, counts: Integers, day: int) -> tuple[Number, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vertimrf import Attribute, Ledger, Model, Schema
+from vertimrf import Attribute, Ledger, Model, ReadOptions, Schema
 from vertimrf.columns.read import read_attribute
 from vertimrf.errors import PrivacyError
 from vertimrf.files.convert import from_json
@@ -18,6 +18,7 @@ from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
 from vertimrf.releases.count_sketches.intersections import CountedGroup
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.sources import open_pieces
 from vertimrf.tables.table import Table
 
 # Of the digests of ids, where a test needs some keys.
@@ -121,6 +122,13 @@ def counted_groups(plan, codes, digests, secret, rng, groups=None):
 def decode(codes, attributes, rng):
     """Decoded rows in one table."""
     return pa.concat_tables(decode_pieces(codes, attributes, rng))
+
+
+def rows_of(source, read=None, columns=None):
+    """The rows of a table, and what is said of those that cannot be read: reason, first row, number."""
+    said = []
+    pieces = open_pieces(source, read or ReadOptions()).read(columns, lambda *w: said.append(w))
+    return [row for piece in pieces for row in piece.to_pylist()], said
 
 
 class Tape(FixedNoise):

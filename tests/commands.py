@@ -1,6 +1,9 @@
 """The command line as tests type it, in this process."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 from click.testing import CliRunner
 
@@ -18,6 +21,17 @@ def run(*words, answer=None):
         for word in words
     )
     return CliRunner().invoke(main, [*itertools.chain(*split)], input=answer)
+
+
+def run_python(code, *arguments):
+    """A process of its own that runs code, which must end."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def good(*words):

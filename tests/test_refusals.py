@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from builders import KEYS
+from builders import KEYS, rows_of
 from click.testing import CliRunner
 from commands import good, refused
 from commands import run as command
@@ -396,12 +396,18 @@ def test_all_rows_of_one_id_change_one_record(rows, more, order, size):
     order.shuffle(together)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vertimrf.tables.arrow.PIECE_ROWS", size)
-        kept = kept_of(as_arrow(together))
-    (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in kept.items() if id != digest} == theirs
+        others, hers = without(one, kept_of(as_arrow(together)))
+    assert others == theirs
     # And what there is of that one depends on its own rows alone.
-    assert {id: record for id, record in kept.items() if id == digest} == kept_of(
-        as_arrow([(one, *rest) for _, *rest in more])
+    assert hers == kept_of(as_arrow([(one, *rest) for _, *rest in more]))
+
+
+def without(one, kept):
+    """The records of all other ids, and those of this one."""
+    (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
+    return (
+        {id: record for id, record in kept.items() if id != digest},
+        {id: record for id, record in kept.items() if id == digest},
     )
 
 
@@ -468,8 +474,7 @@ def test_rows_of_a_file_that_are_damaged_touch_no_other(tmp_path_factory, rows, 
     header = b"id,x,y,who"
     theirs = kept_of(write(folder / "without.csv", [header, *rows]))
     kept = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
-    (digest,) = encode_table(pa.table({"id": ["new"]}), "id", (), keys=KEYS).digests.tolist()
-    assert {id: record for id, record in kept.items() if id != digest} == theirs
+    assert without("new", kept)[0] == theirs
 
 
 def every_encoding():
@@ -512,12 +517,6 @@ def test_what_no_text_file_is_written_in_is_refused(name):
         ReadOptions(encoding=name)
 
 
-def rows_in(path, csv, say=lambda *_: None):
-    return [
-        row for piece in open_pieces(path, csv).read(unreadable=say) for row in piece.to_pylist()
-    ]
-
-
 @pytest.mark.filterwarnings("error")
 def test_every_other_encoding_of_pythons_is_read(tmp_path):
     """Also files that are in another one: a sentence, or rows that nobody knows, and never an error of Arrow's or of a codec."""
@@ -530,12 +529,12 @@ def test_every_other_encoding_of_pythons_is_read(tmp_path):
             continue
         path, read = tmp_path / "table.csv", read + 1
         path.write_bytes(text.encode(name))
-        assert rows_in(path, csv) == wanted, name
+        assert rows_of(path, csv)[0] == wanted, name
         others = (text.encode(), text.encode("utf-16"), text.encode(name) + b"\x81\x1b$\\x\\")
         for data in (*others, bytes(range(256)) * 3, b"\xff\xfe\x00"):
             path.write_bytes(data)
             with contextlib.suppress(VertiMRFError):
-                rows_in(path, csv)
+                rows_of(path, csv)
     # Fewer would say that names were refused which are fine.
     assert read > 350
 
@@ -548,4 +547,5 @@ def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path):
         ("ascii", b"\xff", "\\xff"),
     ):
         path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
-        assert [row["x"] for row in rows_in(path, ReadOptions(encoding=name))] == ["a", seen, "c"]
+        rows, _ = rows_of(path, ReadOptions(encoding=name))
+        assert [row["x"] for row in rows] == ["a", seen, "c"]

@@ -4,14 +4,12 @@ import json
 import os
 import secrets
 import socket
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from commands import refused
+from commands import refused, run_python
 from pyarrow.fs import LocalFileSystem
 from runs.conversation import Conversation, files_of, said, serve
 
@@ -109,17 +107,6 @@ def statuses(run, name="message"):
         for step in run.server.state().steps
         if step.name == name
     }
-
-
-def in_time(code, *arguments):
-    """What code prints in a process of its own, which must end."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
 
 
 def test_what_is_put_is_got_by_whom_it_is_for(place):
@@ -424,9 +411,9 @@ def test_a_pipe_makes_nobody_wait(run, x):
     for name in ("parties/hospital/offer", "parties/insurer/offer", "server/hospital/plan"):
         (x / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(x / name)
-    lines = in_time(FIFO, "server", run.server.folder, x)
+    lines = run_python(FIFO, "server", run.server.folder, x).stdout
     assert lines.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
-    lines = in_time(FIFO, "party", run.parties["hospital"].folder, x)
+    lines = run_python(FIFO, "party", run.parties["hospital"].folder, x).stdout
     assert "server/hospital/plan is a named pipe, not a file" in lines
     # Its own file takes the pipe's place.
     assert (x / "parties/hospital/offer").is_file()

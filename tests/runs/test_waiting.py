@@ -3,15 +3,13 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 
 import pyarrow.fs
 import pytest
-from commands import good, refused, run
+from commands import good, refused, run, run_python
 from runs.conversation import RECORDS, Conversation
 
 from vertimrf.cli import run as commands
@@ -437,13 +435,7 @@ def test_a_command_ends_though_a_storage_takes_the_question_and_never_answers(pl
     """Arrow would wait for its answer for a hundred seconds, also when the process ends."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         end = f"endpoint_override=127.0.0.1:{silent.getsockname()[1]}&scheme=http"
-        done = subprocess.run(
-            [sys.executable, "-c", SOON, *party("hospital", f"{address}?{end}").split()],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run_python(SOON, *party("hospital", f"{address}?{end}").split())
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: {address.replace('SECRET', '…')}")

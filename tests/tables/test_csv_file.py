@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from builders import rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,14 +31,6 @@ values = ["1", "2"]
 def written(path, content):
     path.write_bytes(content)
     return path
-
-
-def rows_of(path, read=None):
-    """The rows of a file, and what is said of the others: reason, first row, number."""
-    said = []
-    pieces = open_pieces(path, read or ReadOptions())
-    rows = [row for p in pieces.read(unreadable=lambda *w: said.append(w)) for row in p.to_pylist()]
-    return rows, said
 
 
 def in_blocks(patch, block, longest=1 << 24):

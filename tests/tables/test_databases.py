@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from builders import rows_of
 from commands import good, refused
 from runs.conversation import RECORDS, SCHEMA, Conversation, process
 
@@ -281,10 +282,7 @@ def test_a_cell_of_sqlite_counts_by_its_own_type(tmp_path):
     connection.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
     connection.commit()
     connection.close()
-    said = []
-    pieces = open_pieces(f"sqlite:{tmp_path}/s", ReadOptions(query="SELECT * FROM t"))
-    rows = [
-        row["x"] for p in pieces.read(unreadable=lambda *w: said.append(w)) for row in p.to_pylist()
-    ]
+    read, _ = rows_of(f"sqlite:{tmp_path}/s", ReadOptions(query="SELECT * FROM t"))
+    rows = [row["x"] for row in read]
     assert rows[:3] == [1, "a", 2.5]
     assert rows[-1] == "\\xff"

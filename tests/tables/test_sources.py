@@ -20,6 +20,7 @@ import pyarrow.feather
 import pyarrow.orc
 import pyarrow.parquet
 import pytest
+from builders import rows_of
 from commands import good, refused
 from workbooks import opendocument, workbook, zipped
 
@@ -363,10 +364,8 @@ def test_an_archive_of_an_unknown_version_is_one(folder):
 def test_a_line_that_is_no_object_costs_itself(tmp_path):
     text = b'{"id": 1, "a": "x", "b": [1]}\n\n[1]\n{"id": 2, "a": {"c": 1}}\nno\n{"id": "3", "d": 1}\n{"id": 4, "a": "y"}'
     path = made(tmp_path, "t.jsonl", text)
-    said = []
-    pieces = open_pieces(path)
-    assert pieces.names == ("id", "a", "d")
-    rows = [row for p in pieces.read(unreadable=lambda *w: said.append(w)) for row in p.to_pylist()]
+    assert open_pieces(path).names == ("id", "a", "d")
+    rows, said = rows_of(path)
     assert [row["id"] for row in rows] == [1, "3", 4]
     assert [count for _, _, count in said] == [1, 1, 1]
     with pytest.raises(TableError, match=r"a row has a text that is no JSON object \('\[1\]'\)"):
@@ -378,12 +377,7 @@ def test_long_lines_of_json_are_cut_like_long_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("vertimrf.tables.values.LONGEST_ROW", 40)
     lines = ['{"id": 1}', '{"id": "' + 90 * "x" + '"}', '{"id": 2}', '{"id": "' + 90 * "y" + '"}']
     path = made(tmp_path, "t.jsonl", "\n".join(lines).encode())
-    said = []
-    rows = [
-        row
-        for p in open_pieces(path).read(["id"], lambda *w: said.append(w))
-        for row in p.to_pylist()
-    ]
+    rows, said = rows_of(path, columns=["id"])
     assert [row["id"] for row in rows] == [1, 2]
     assert len(said) == 2
 

@@ -205,6 +205,13 @@ def test_heaps_stay_and_noise_goes(heap):
     assert np.abs(np.cumsum(made) - np.cumsum(truth)).max() < 0.02 * truth.sum()
 
 
+def assert_quantiles(drawn, values, parts):
+    """Within five standard errors of a share of 20,000 twice, and 1 % for cells and noise."""
+    for part in parts:
+        below = (drawn < np.quantile(values, part)).mean()
+        assert abs(below - part) < 5 * np.sqrt(2 * part * (1 - part) / 20_000) + 0.01
+
+
 def test_a_skewed_bin_follows_the_measurement():
     """A bin from 1 to 4,096 of a log-uniform column: a line puts 1 % below 41, the truth is 45 %."""
     attribute = Numbers("x", (1, 4096, 8192))
@@ -213,10 +220,7 @@ def test_a_skewed_bin_follows_the_measurement():
     counts = np.array([len(values), 0])
     span = Span(-np.inf, np.inf, counts, attribute.shape(counts, measured + 0.0, 3.0))
     drawn = attribute.drawn(np.zeros(20_000, int), span, np.random.default_rng(6).random(20_000))
-    for part in (0.1, 0.25, 0.5, 0.75, 0.9):
-        # Five standard errors of a share of 20,000 twice, and 1 % for the cells.
-        below = (drawn < np.quantile(values, part)).mean()
-        assert abs(below - part) < 5 * np.sqrt(2 * part * (1 - part) / 20_000) + 0.01
+    assert_quantiles(drawn, values, (0.1, 0.25, 0.5, 0.75, 0.9))
 
 
 def test_limits_cut_fine_cells():
@@ -249,10 +253,7 @@ def test_cells_of_equal_ratio_have_no_wider_last_one():
             Span(-np.inf, np.inf, None, shape_of),
             np.random.default_rng(10).random(len(codes)),
         )
-        for part in (0.25, 0.5):
-            # Five standard errors of a share of 20,000 twice, and 1 % for the noise.
-            below = (drawn < np.quantile(values, part)).mean()
-            assert abs(below - part) < 5 * np.sqrt(2 * part * (1 - part) / 20_000) + 0.01
+        assert_quantiles(drawn, values, (0.25, 0.5))
 
 
 @pytest.mark.parametrize("power", [-1.5, -0.5, 1e-9, 0.4, 2.5])

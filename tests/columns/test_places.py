@@ -19,10 +19,14 @@ def made(values, edges=EDGES, **parts):
     """Columns of numbers, their codes, and where numbers are drawn."""
     attributes = [Numbers(f"x{i}", edges, missing=True, **parts) for i in range(len(values))]
     codes = np.array([np.digitize(row, edges[1:-1]) for row in values])
-    spans = [
+    return attributes, codes, spans_of(attributes, codes)
+
+
+def spans_of(attributes, codes):
+    """Where numbers are drawn, of the counts of the codes."""
+    return [
         a.span(np.bincount(c, minlength=a.size)) for a, c in zip(attributes, codes, strict=True)
     ]
-    return attributes, codes, spans
 
 
 def drawn(attributes, codes, spans, absent=None, seed=0):
@@ -157,9 +161,7 @@ def test_points_and_whole_numbers_stay_where_they_are():
     edges = (0, 50, 100, 150, 600)
     attributes = [Numbers(f"x{i}", edges, points=(0,), integral=True) for i in range(2)]
     codes = np.array([np.where(v == 0, 0, 1 + np.digitize(v, edges[1:-1])) for v in values])
-    spans = [
-        a.span(np.bincount(c, minlength=a.size)) for a, c in zip(attributes, codes, strict=True)
-    ]
+    spans = spans_of(attributes, codes)
     _, at = drawn(attributes, codes, spans, seed=rng)
     numbers = [a.drawn(*each) for a, *each in zip(attributes, codes, spans, at, strict=True)]
     for number, code, value in zip(numbers, codes, values, strict=True):

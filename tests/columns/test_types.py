@@ -129,10 +129,15 @@ def read(request, tmp_path_factory):
         warnings.simplefilter("error", RuntimeWarning)
         draft = draft_schema(source)
     true = read_arrow(source)
-    attributes = draft.schema.attributes
-    codes = encode_columns(open_pieces(source).whole(None), attributes, request.param)
-    (synthetic,) = decode_pieces(codes, attributes, np.random.default_rng(1))
+    _, synthetic = coded(source, draft.schema.attributes, seed=1)
     return request.param, true, draft, synthetic
+
+
+def coded(source, attributes, seed=0):
+    """Codes of a source's cells, and rows that are drawn of them."""
+    codes = encode_columns(open_pieces(source).whole(None), attributes, "x")
+    (rows,) = decode_pieces(codes, attributes, np.random.default_rng(seed))
+    return codes, rows
 
 
 def plainest(kind):
@@ -285,8 +290,7 @@ def test_odd_columns_of_frames_are_read_or_left_out_and_named(frame):
     assert "holds binary cells" in flags["bytes"]
     assert "bytes" not in named
     assert "far beyond all others" in flags["far"]
-    codes = encode_columns(open_pieces(frame).whole(None), draft.schema.attributes, "x")
-    (rows,) = decode_pieces(codes, draft.schema.attributes, np.random.default_rng(0))
+    _, rows = coded(frame, draft.schema.attributes)
     assert not any(rows[name].null_count for name in rows.column_names)
     assert rows["finer"].type == pa.timestamp("ns")
     assert rows["offset"].type == pa.timestamp("ns", "+02:00")
@@ -408,8 +412,7 @@ def test_a_private_domain_beyond_its_type_has_none():
 def test_cells_of_a_csv_file_come_back_as_they_were_written(tmp_path):
     write_table(ALL, tmp_path / "t.csv")
     draft = draft_schema(tmp_path / "t.csv")
-    codes = encode_columns(read_arrow(tmp_path / "t.csv"), draft.schema.attributes, "t")
-    (synthetic,) = decode_pieces(codes, draft.schema.attributes, np.random.default_rng(1))
+    _, synthetic = coded(tmp_path / "t.csv", draft.schema.attributes, seed=1)
     write_table(synthetic, tmp_path / "s.csv")
     true, found = (read_arrow(tmp_path / name) for name in ("t.csv", "s.csv"))
     flagged = {"text of NA", "timestamp[us] of Vienna", "written day"}
@@ -430,8 +433,7 @@ def test_days_as_numbers_beside_missing_ones_are_read():
     frame = pd.DataFrame({"x": [np.nan, *map(float, days)]})
     (attribute,) = draft_schema(frame).schema.attributes
     assert (attribute.format, attribute.type) == ("%Y%m%d", "int64")
-    codes = encode_columns(open_pieces(frame).whole(None), [attribute], "x")
-    (rows,) = decode_pieces(codes, [attribute], np.random.default_rng(0))
+    _, rows = coded(frame, [attribute])
     assert rows["x"][0].as_py() is None
     assert 20_190_101 <= rows["x"][1].as_py() <= 20_191_228
 
@@ -447,9 +449,8 @@ def test_numbers_that_no_whole_number_of_arrow_is_are_listed_as_they_are():
     )
     attributes = draft_schema(table).schema.attributes
     assert [a.values for a in attributes] == [(3.0, 1e40), (0.5, 1.5), (5.0, 1e300)]
-    codes = encode_columns(table, attributes, "t")
+    codes, rows = coded(table, attributes)
     assert codes[:, :2].tolist() == [[1, 0], [1, 0], [1, 0]]
-    (rows,) = decode_pieces(codes, attributes, np.random.default_rng(0))
     assert rows["narrow"].type == pa.decimal128(5, 2)
 
 
@@ -472,8 +473,7 @@ def test_texts_that_are_times_come_back_as_texts(shape):
     texts = [(start + SECOND * 50_000 * i).strftime(shape) for i in range(N)]
     frame = pd.DataFrame({"x": texts})
     (attribute,) = draft_schema(frame).schema.attributes
-    codes = encode_columns(read_arrow(frame), [attribute], "x")
-    (rows,) = decode_pieces(codes, [attribute], np.random.default_rng(0))
+    codes, rows = coded(frame, [attribute])
     assert rows["x"].type == pa.string()
     assert len({len(text) for text in rows["x"].to_pylist()}) == 1
     again = encode_columns(rows, [attribute.as_written()], "x")

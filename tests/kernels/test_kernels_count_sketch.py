@@ -103,18 +103,19 @@ def test_buckets_and_signs_are_uniform_and_independent_from_one_repetition_to_th
     assert np.abs(correlation).max() < 5 / math.sqrt(8)
 
 
+def thresholds_of(noise):
+    """Where the law steps, as exact fractions of 2^-144."""
+    parts = zip(noise.first, noise.high, noise.low, strict=True)
+    return [int(f) << 128 | int(h) << 64 | int(lo) for f, h, lo in parts]
+
+
 @pytest.mark.parametrize("variance", [4.0, 22.5, 900.0])
 def test_noise_has_the_exact_law(variance):
     noise = noise_table(variance)
     values = np.arange(noise.lowest, -noise.lowest + 1, 2)
     weights = np.exp(-(values**2.0) / (8 * variance))
     weights /= weights.sum()
-    # The thresholds' law, as exact fractions of 2^-144.
-    exact = [
-        int(f) << 128 | int(h) << 64 | int(lo)
-        for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)
-    ]
-    edges = [0, *exact, 1 << 144]
+    edges = [0, *thresholds_of(noise), 1 << 144]
     law = np.array([(b - a) / 2**144 for a, b in itertools.pairwise(edges)])
     np.testing.assert_allclose(law, weights, rtol=1e-9, atol=1e-43)
     # Draws from all first words, settled or not, follow it.
@@ -139,10 +140,7 @@ def test_noise_has_the_exact_law(variance):
 
 def test_the_words_of_unsettled_draws_decide_as_the_thresholds_say():
     noise = noise_table(4.0)
-    thresholds = [
-        int(f) << 128 | int(h) << 64 | int(lo)
-        for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)
-    ]
+    thresholds = thresholds_of(noise)
     for threshold in thresholds[10:-10]:
         for word in (threshold - 1, threshold):
             counters, words = np.array([7], np.int32), np.array([word >> 128], np.uint16)

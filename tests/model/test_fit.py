@@ -52,6 +52,14 @@ def random_model(rng):
     )
 
 
+def logs_of(model):
+    """The factors of a model, as fits have them."""
+    factors = LogFactors(model.tree, [f.attributes for f in model.factors])
+    for f in model.factors:
+        factors.add(f.attributes, f.logs)
+    return factors
+
+
 def random_measurements(rng, model):
     """Measurements of the model's factors, some attributes binned."""
     out = []
@@ -90,9 +98,7 @@ def test_normaliser_and_gradient_equal_finite_differences():
     for _ in range(20):
         model, joint, log_total = random_model(rng)
         measurements = random_measurements(rng, model)
-        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
-        for f in model.factors:
-            factors.add(f.attributes, f.logs)
+        factors = logs_of(model)
         dual = Dual(factors, measurements, 50.0)
         theta = np.zeros_like(dual.measured)
         normaliser, counts = dual.calibrate(theta)
@@ -131,9 +137,7 @@ def test_settling_keeps_the_distribution():
         model, joint, _ = random_model(rng)
         if not model.factors:
             continue
-        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
-        for f in model.factors:
-            factors.add(f.attributes, f.logs)
+        factors = logs_of(model)
         # Parts that cancel, far beyond what products of factors could stand.
         sets = factors.engine.factors
         for a, b in itertools.combinations(range(len(sets)), 2):

@@ -61,6 +61,11 @@ def released(rng, sigma):
     return named_model(schema_of(one=SIZES), field, sigma, default_delta(RECORDS), noise=noise)
 
 
+def redrawn_by(noise, field, rng):
+    """A model of other people and noise, without combinations that cannot be."""
+    return noise.redrawn(field, (), [0] * len(field.sizes), rng)
+
+
 # With little noise nearly all of the spread is sampling, with much nearly all is noise.
 @pytest.mark.parametrize("sigma", [1.0, 60.0])
 def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma):
@@ -77,7 +82,7 @@ def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma):
     redrawn, followed = (
         np.var([made().marginal((0, 1)) for _ in range(400)], axis=0, ddof=1).sum()
         for made in (
-            lambda: noise.redrawn(field, (), [0] * len(field.sizes), rng),
+            lambda: redrawn_by(noise, field, rng),
             lambda: again(
                 [replace(pair, counts=pair.counts + sigma * rng.standard_normal((3, 4)))]
             ),
@@ -96,9 +101,7 @@ def test_estimates_across_parties_tell_nothing_of_margins():
     field = fit((3, 4), [alone, pair], RECORDS)
     noise = Noise.of(field, [alone], [pair])
     assert noise.measurements[-1].sigma == 20 * ACROSS
-    margins = [
-        noise.redrawn(field, (), [0] * len(field.sizes), rng).marginal((0,)) for _ in range(400)
-    ]
+    margins = [redrawn_by(noise, field, rng).marginal((0,)) for _ in range(400)]
     stated = (alone.counts * (1 - alone.counts / RECORDS)).sum() + 2 * 60**2 * 2
     assert abs(np.var(margins, axis=0).sum() / stated - 1) < 0.2
 
@@ -152,7 +155,7 @@ def test_bins_contrasts_and_off_tree_factors_come_back():
         for name in ("attributes", "sigma", "contrasts", "completed", "asked"):
             assert getattr(one, name) == getattr(other, name)
         assert one.counts.shape == other.counts.shape
-    again = {f.attributes for f in back.redrawn(field, (), [0] * len(field.sizes), rng).off_tree}
+    again = {f.attributes for f in redrawn_by(back, field, rng).off_tree}
     assert (0, 2) in again == {f.attributes for f in field.off_tree}
 
 
@@ -182,11 +185,7 @@ def test_trends_are_measured_in_halves_and_read_so_again():
     assert "noise.trends" not in replace(noise, trends=()).parts()
     rng, codes = np.random.default_rng(3), np.arange(16) - 7.5
     found = [
-        codes
-        @ back.redrawn(field, (), [0] * len(field.sizes), rng).marginal((0, 1))
-        @ codes
-        / RECORDS
-        / np.var(codes)
+        codes @ redrawn_by(back, field, rng).marginal((0, 1)) @ codes / RECORDS / np.var(codes)
         for _ in range(30)
     ]
     modelled = codes @ field.marginal((0, 1)) @ codes / RECORDS / np.var(codes)

@@ -102,12 +102,17 @@ def test_bands_of_95_percent_hold_the_truth(across):
     assert np.mean(hits[IMPLIED]) >= 0.9
 
 
-def test_what_was_not_measured_is_implied_where_pairs_connect_it_and_else_unknown():
+def of_pairs(pairs):
+    """A model of measured columns and pairs, and its evidence."""
     rng = np.random.default_rng(0)
     codes = chain(rng)
-    measurements = [*singles(codes, rng), *noisy(codes, [(0, 1), (1, 2)], rng)]
-    model = fitted(measurements, [(0, 1), (1, 2)])
-    evidence = Evidence.of(model, measurements, [])
+    measurements = [*singles(codes, rng), *noisy(codes, pairs, rng)]
+    model = fitted(measurements, pairs)
+    return model, Evidence.of(model, measurements, [])
+
+
+def test_what_was_not_measured_is_implied_where_pairs_connect_it_and_else_unknown():
+    model, evidence = of_pairs([(0, 1), (1, 2)])
     kinds = {some: evidence.kind(some) for some in ((3,), (0, 1), (0, 2), (0, 1, 2), (2, 3))}
     assert list(kinds.values()) == [MEASURED, MEASURED, IMPLIED, IMPLIED, UNKNOWN]
     assert np.isinf(evidence.errors(model, (2, 3), model.marginal((2, 3)))).all()
@@ -119,11 +124,7 @@ def test_what_was_not_measured_is_implied_where_pairs_connect_it_and_else_unknow
 
 
 def test_the_order_of_columns_is_that_of_the_axes():
-    rng = np.random.default_rng(0)
-    codes = chain(rng)
-    measurements = [*singles(codes, rng), *noisy(codes, CHAIN, rng)]
-    model = fitted(measurements, CHAIN)
-    evidence = Evidence.of(model, measurements, [])
+    model, evidence = of_pairs(CHAIN)
     for some in ((0, 1), (0, 1, 2)):
         counts = model.marginal(some)
         forth = evidence.errors(model, some, counts)

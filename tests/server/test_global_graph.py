@@ -91,13 +91,18 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert graph.start is not None
 
 
-def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
+@pytest.fixture
+def of_nine():
+    """The arguments of a graph of nine attributes, whose cliques have three."""
     sizes = (4,) * 9
     codes = chain(sizes, 0.5, seed=3)
-    local, crossing = everything(codes, sizes, 4)
+    return plan_of(sizes, 4, tau=64), *everything(codes, sizes, 4), N
+
+
+def test_leaving_out_what_has_no_room_changes_no_graph(of_nine, monkeypatch):
     # Steps of one marginal, before which several are refused.
     monkeypatch.setattr(global_graph, "STEPS", 1000)
-    graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
+    graph = combine_graphs(*of_nine)
     steps = []
 
     def has_room(budget, attributes):
@@ -106,15 +111,12 @@ def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
 
     has_room_of = CliqueBudget.has_room
     monkeypatch.setattr(CliqueBudget, "has_room", has_room)
-    assert combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N).tree == graph.tree
+    assert combine_graphs(*of_nine).tree == graph.tree
     assert not all(steps)
 
 
-def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
+def test_the_rest_that_has_room_enters_without_another_comparison(of_nine, monkeypatch):
     # After a forest and five pairs more, fewer than that have room.
-    sizes = (4,) * 9
-    codes = chain(sizes, 0.5, seed=3)
-    local, crossing = everything(codes, sizes, 4)
     monkeypatch.setattr(global_graph, "STEPS", 7)
     fits = []
     monkeypatch.setattr(
@@ -122,7 +124,7 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
         "fit",
         lambda *arguments, **options: fits.append(options) or fit(*arguments, **options),
     )
-    graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
+    graph = combine_graphs(*of_nine)
     assert graph.tree.largest <= 64
     assert graph.start is not None
     assert graph.start.tree == graph.tree

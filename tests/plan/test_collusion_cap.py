@@ -8,13 +8,13 @@ from builders import schema_of
 from commands import good
 from planning import plan_with
 
-from vertimrf import Plan, Schema
+from vertimrf import Plan
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.options import MIN_MESSAGE_BYTES
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
-SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
+SHARED = schema_of(left=(16, 7, 4, 2), right={"left0": 16, "right0": 5, "right1": 3})
 KNOWN = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
 
 

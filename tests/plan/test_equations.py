@@ -106,6 +106,13 @@ def test_the_domain_of_a_sum_is_that_of_its_terms(rule, domain):
     assert not any(getattr(made, key) for key in unstated)
 
 
+def assert_lacking(rule, numbers, attributes, name):
+    """A record that lacks a term has no total, and all others have one."""
+    numbers[name][5] = np.nan
+    totals = rule.total(numbers, rule.attribute(attributes))
+    assert np.flatnonzero(np.isnan(totals)).tolist() == [5]
+
+
 def test_sums_and_their_terms_give_each_other():
     """Of random decimals, against integer arithmetic in hundredths."""
     rng = np.random.default_rng(0)
@@ -119,8 +126,7 @@ def test_sums_and_their_terms_give_each_other():
     for name, attribute in zip("abc", attributes, strict=True):
         assert rule.solved(name).columns == {*"abcx"} - {name}
         assert (rule.solved(name).total(numbers, attribute) == numbers[name]).all()
-    numbers["b"][5] = np.nan
-    assert np.flatnonzero(np.isnan(rule.total(numbers, rule.attribute(attributes)))).tolist() == [5]
+    assert_lacking(rule, numbers, attributes, "b")
 
 
 def test_products_are_those_of_whole_numbers():
@@ -134,8 +140,7 @@ def test_products_are_those_of_whole_numbers():
     attributes = [Attribute.numeric(name, [-100, 100], resolution=0.1) for name in tenths]
     whole = tenths["a"] ** 2 * tenths["b c"]
     assert (rule.total(numbers, rule.attribute(attributes)) == whole / 1000).all()
-    numbers["a"][5] = np.nan
-    assert np.flatnonzero(np.isnan(rule.total(numbers, rule.attribute(attributes)))).tolist() == [5]
+    assert_lacking(rule, numbers, attributes, "a")
 
 
 def test_equations_are_part_of_the_fingerprint_and_cost_nothing(tmp_path):

@@ -11,7 +11,7 @@ from builders import schema_of
 from oracles import half_integer_gaussian
 from planning import plan_with
 
-from vertimrf import Ledger, Schema
+from vertimrf import Ledger
 from vertimrf.privacy.accountant import delta, epsilon
 from vertimrf.privacy.events import (
     CountSketchEvent,
@@ -182,7 +182,7 @@ def test_the_total_is_that_of_the_worst_colluder(schema, changes):
 
 
 def test_sketches_of_agreement_are_part_of_it():
-    shared = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
+    shared = schema_of(left=(16, 7, 4, 2), right={"left0": 16, "right0": 5, "right1": 3})
     plan = plan_with(shared, expected_records=20_000, nonce="test", message_bytes=200_000)
     assert plan.agreement
     assert plan.ledger().colluding_epsilon == pytest.approx(

@@ -282,16 +282,19 @@ def distances(table, made):
     return out
 
 
+def zeros(paid):
+    """The share of 0 in a column."""
+    return (paid == 0).sum() / paid.count()
+
+
 def test_values_follow_them(result):
     """Along straight lines all are far off."""
     table, made = table_of(), result.table.to_pandas()
     assert max(distances(table, made)) < KS
     straight = replace(result, shapes={}).table.to_pandas()
     assert min(distances(table, straight)) > 0.06
-    true = (table["paid"] == 0).sum() / table["paid"].count()
-    assert (made["paid"] == 0).sum() / made["paid"].count() == pytest.approx(
-        true, abs=chance(true, 19_000)
-    )
+    true = zeros(table["paid"])
+    assert zeros(made["paid"]) == pytest.approx(true, abs=chance(true, 19_000))
     # Codes are what they were; only values inside bins change.
     for one in (made, straight):
         codes = encode_table(one.assign(id=range(len(one))), "id", SCHEMA.part("one"), keys=KEYS)
@@ -357,7 +360,7 @@ def test_people_that_only_some_parties_hold_have_them_too():
     assert result.others
     made = result.table.to_pandas()
     held = made[made["held_by"].str.contains("one")]["paid"]
-    assert (held == 0).sum() / held.count() == pytest.approx(1 / 0.97 / 3, abs=0.05)
+    assert zeros(held) == pytest.approx(1 / 0.97 / 3, abs=0.05)
     # Along a straight line it would be 0.02.
     assert (made["rate"].dropna().round(1) == 2.5).mean() > 0.25
 
@@ -370,7 +373,7 @@ def test_one_holder_and_one_table_of_two_parties():
     options = RunOptions(seed=1)
     trial = synthesize(table, "id", 4.0, schema=SCHEMA, planning=planning, options=options)
     for made in (*rows, trial.table.to_pandas()):
-        assert (made["paid"] == 0).sum() / made["paid"].count() == pytest.approx(0.344, abs=0.06)
+        assert zeros(made["paid"]) == pytest.approx(0.344, abs=0.06)
         assert (made["day"].astype("datetime64[ns]").dt.dayofweek == 0).mean() > 0.8
 
 

@@ -392,11 +392,15 @@ def test_a_record_touches_as_many_sketches_as_are_priced(plan):
         assert set(touched.tolist()) == {0, event.attributes_per_key}
 
 
+def of_empty_tables(plan):
+    """What all parties give of tables without records, with fresh noise in sketches."""
+    empty = tables_of(plan, 0, 3)
+    return [release(plan, party, table, byte=b"") for party, table in enumerate(empty)]
+
+
 def test_phantoms_are_those_that_are_priced(plan):
     """An empty table: under what noise gives, the levels of all parties follow the law of the ledgered event."""
-    releases = [
-        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
-    ]
+    releases = of_empty_tables(plan)
     for event in sketch_events(plan):
         levels = np.concatenate(
             [t.ravel() for together in sketch_tables(plan, releases) for t in together]
@@ -427,9 +431,7 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced(case):
     (event,) = [
         entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)
     ]
-    releases = [
-        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
-    ]
+    releases = of_empty_tables(plan)
     published = [table for one in releases for table in one.message.sketches]
     weights = [plan.sketch.weight(group) for group in range(len(plan.groups))]
     assert len(published) == len(plan.groups)
@@ -485,9 +487,7 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
     """An empty table: every holder's is one of the ledgered event's groups, and codes follow the law of its noise alone."""
     plan = plan_of("shared columns")
     event = next(entry.event for entry in plan.entries() if "agree on common" in entry.released)
-    releases = [
-        release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))
-    ]
+    releases = of_empty_tables(plan)
     published = [table for one in releases for table in one.message.agreement]
     assert [table.shape for table in published] == [
         (1, event.buckets * event.repetitions)

@@ -17,6 +17,7 @@ from vertimrf.cli import main
 
 DOCS = Path(vertimrf.__file__).parents[1] / "docs"
 ROLES = ("plan", "party", "server", "result")
+RUNS = ("server.run", "hospital.run", "insurer.run")
 STEP = re.compile(r"<!-- step: (\d+) -->\n```bash\n(.*?)```", re.DOTALL)
 
 
@@ -35,6 +36,12 @@ def typed_as(party, block):
             fingerprint = json.loads(typed(["status", "server.run", "--json", "-"]))["plan"]
             words[words.index("7QK2-M0XR-…")] = fingerprint
         typed(words)
+
+
+def assert_done():
+    """Nobody has anything left to do."""
+    for folder in RUNS:
+        assert json.loads(typed(["status", folder, "--json", "-"]))["done"], folder
 
 
 @pytest.fixture
@@ -75,8 +82,8 @@ def test_the_tutorials_make_one_run(pages):
         # What the page for parties shows of the hospital, the insurer types as well.
         for party in ("hospital", "insurer") if role == "party" else ("hospital",):
             typed_as(party, block)
-    for folder in ("server.run", "hospital.run", "insurer.run"):
-        assert json.loads(typed(["status", folder, "--json", "-"]))["done"], folder
+    assert_done()
+    for folder in RUNS:
         assert "the ids of the parties match" in typed(["status", folder])
     assert Path("report.html").stat().st_size > 10_000
     smokers = pandas.read_csv("smokers.csv")
@@ -90,5 +97,4 @@ def test_two_organisations_need_nobody_else(pages):
     for number in "1234" + 4 * "3":
         for party in ("hospital", "insurer"):
             typed_as(party, steps[number])
-    for folder in ("server.run", "hospital.run", "insurer.run"):
-        assert json.loads(typed(["status", folder, "--json", "-"]))["done"], folder
+    assert_done()

@@ -80,16 +80,20 @@ def test_no_word_of_an_error_leaves_the_machine(folders, monkeypatch, error):
     assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
 
 
+def add_row(path, cells):
+    """Write a table anew, with a row more that has these cells, if there are any."""
+    whole = pq.read_table(path)
+    row = pa.table({"id": [5000], "a": [1], "total": [2]} | cells, whole.schema)
+    pq.write_table(pa.concat_tables([whole, row] if cells else [whole]), path)
+
+
 @pytest.mark.parametrize(
     "added", [{}, {"a": [99], "total": [100]}, {"total": [None]}, {"id": [None]}, {"id": [7]}]
 )
 def test_a_record_that_does_not_fit_changes_no_answer(folders, added):
     """One word and the same files, whatever a record holds: whoever wrote the schema could have asked for just that."""
     run = folders.party("hospital")
-    whole = pq.read_table(run.settings.table)
-    if added:
-        row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
-        pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
+    add_row(run.settings.table, added)
     planned(folders)
     folders.accept("hospital")
     answer = ask(Parcel("hospital", wants=ALL), folders.node("hospital"))
@@ -107,9 +111,7 @@ def test_a_table_written_since_its_operator_looked_waits_by_the_same_word(folder
     planned(folders)
     folders.accept("hospital")
     path = folders.party("hospital").settings.table
-    whole = pq.read_table(path)
-    row = pa.table({"id": [5000], "a": [1], "total": [2]} | added, whole.schema)
-    pq.write_table(pa.concat_tables([whole, row] if added else [whole]), path)
+    add_row(path, added)
     os.utime(path, (1, 1))
     for word, files in (("acceptance", {"offer"}), ("match", {"offer", "envelopes", "message"})):
         answer = ask(Parcel("hospital", wants=ALL), folders.node("hospital"))

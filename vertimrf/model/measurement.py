@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Measurement:
         if not np.isfinite(self.counts).all():
             raise ModelError(f"{where}: holds a count that is not finite.")
         sigma = np.asarray(self.sigma)
-        if not (np.isfinite(sigma).all() and (sigma > 0).all()):
+        if sigma.size and not 0 < sigma.min() <= sigma.max() < math.inf:
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
         if not set(self.contrasts) <= set(range(self.counts.ndim)):
             raise ModelError(
@@ -124,11 +125,11 @@ class Measurement:
         """
         return self.freedom * self.counts.size
 
-    def trimmed(self) -> Measurement:
-        """The measurement without empty bins at the end of an axis."""
+    def trimmed(self, **changes: Any) -> Measurement:
+        """The measurement without empty bins at the end of an axis, and with other fields changed."""
         kept = tuple(map(slice, binned_sizes(self.counts.shape, self.bins)))
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
-        return replace(self, counts=self.counts[kept], sigma=sigma[kept])
+        return replace(self, counts=self.counts[kept], sigma=sigma[kept], **changes)
 
     def misfit(self, expected: Floats) -> float:
         """R-score against a model, minus its expectation under noise alone (VertiMRF, phase 3;
@@ -194,10 +195,10 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
     """
     for axis, (bins, count) in enumerate(zip(maps, shape, strict=True)):
         if bins is not None:
-            moved = np.moveaxis(table, axis, 0)
+            moved = table.swapaxes(axis, 0)
             out = np.zeros((count, *moved.shape[1:]))
             np.add.at(out, bins, moved)
-            table = np.moveaxis(out, 0, axis)
+            table = out.swapaxes(0, axis)
     return np.ascontiguousarray(table)
 
 

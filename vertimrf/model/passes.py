@@ -180,12 +180,35 @@ def _in_place(table: Attributes, inner: frozenset[int]) -> bool:
     return len(table) > len(inner) and inner.issuperset(table[-len(inner) :])
 
 
+class _Kinds:
+    """Some tables of a pass by their kind under a split.
+
+    Attributes:
+        within: tables with inner attributes only.
+        crossing: by outer attributes, tables that have some inner ones too.
+        scalar: by the innermost outer attribute, tables with outer attributes only.
+    """
+
+    def __init__(self, tables: Iterable[PassTable], outer: Attributes) -> None:
+        self.within: list[PassTable] = []
+        self.crossing: dict[Attributes, list[PassTable]] = {}
+        self.scalar: dict[int, list[PassTable]] = {}
+        for t in tables:
+            rows = tuple(a for a in outer if a in t.attributes)
+            if not rows:
+                self.within.append(t)
+            elif len(rows) < len(t.attributes):
+                self.crossing.setdefault(rows, []).append(t)
+            else:
+                self.scalar.setdefault(rows[-1], []).append(t)
+
+
 class _Walk:
     """A split, and the kind of every table under it.
 
-    A crossing table has outer and inner attributes. ``spans`` are the sets of outer attributes of
-    crossing tables, in the order of their levels. ``active`` are these levels. ``walked`` are the
-    outer attributes down to the last active level; they make ``rows`` in runs of ``run``.
+    ``spans`` are the sets of outer attributes of crossing tables, in the order of their levels.
+    ``active`` are these levels. ``walked`` are the outer attributes down to the last active level;
+    they make ``rows`` in runs of ``run``.
     """
 
     def __init__(
@@ -196,39 +219,16 @@ class _Walk:
         reads: Sequence[PassTable],
         writes: Sequence[PassTable],
     ) -> None:
-        self.outer, self.inner, self.sizes, self.reads, self.writes = (
-            outer,
-            inner,
-            sizes,
-            reads,
-            writes,
-        )
+        self.outer, self.inner, self.sizes = outer, inner, sizes
+        self.reads, self.writes = _Kinds(reads, outer), _Kinds(writes, outer)
         self.width = cell_count(inner, sizes)
         self.stride = padded(self.width)
-        spans = {self._rows_of(t) for t in (*reads, *writes) if self._crosses(t)}
+        spans = {*self.reads.crossing, *self.writes.crossing}
         self.spans = sorted(spans, key=lambda u: (outer.index(u[-1]), u))
         self.active = sorted({outer.index(u[-1]) for u in spans})
         self.walked = outer[: self.active[-1] + 1] if self.active else ()
         self.rows = cell_count(self.walked, sizes)
         self.run = sizes[self.walked[-1]] if self.walked else 1
-
-    def _rows_of(self, table: PassTable) -> Attributes:
-        return tuple(a for a in self.outer if a in table.attributes)
-
-    def _crosses(self, table: PassTable) -> bool:
-        return 0 < len(self._rows_of(table)) < len(table.attributes)
-
-    def within(self, tables: Sequence[PassTable]) -> list[PassTable]:
-        """Tables with inner attributes only."""
-        return [t for t in tables if not self._rows_of(t)]
-
-    def crossing(self, tables: Sequence[PassTable], span: Attributes) -> list[PassTable]:
-        """Tables with these outer attributes and some inner ones."""
-        return [t for t in tables if self._crosses(t) and self._rows_of(t) == span]
-
-    def scalar(self, tables: Sequence[PassTable], last: int) -> list[PassTable]:
-        """Tables with outer attributes only, of which ``last`` is the innermost."""
-        return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
 
     def changes(self) -> Int32s:
         """Per run, the outermost active level whose index differs from the previous run."""
@@ -310,8 +310,8 @@ class Program:
             tuple(self.sizes),
         )
         walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
-        base = self._terms(walk.within(reads), (), walk.inner)
-        out = self._terms(walk.within(writes), (), walk.inner)
+        base = self._terms(walk.reads.within, (), walk.inner)
+        out = self._terms(walk.writes.within, (), walk.inner)
         scratch = [self._take(cells) for cells in (walk.width, walk.rows, walk.rows)]
         levels, groups, blocks = len(self.levels), len(self.groups), len(self.blocks)
         level_groups, sums = self._add_groups(walk)
@@ -367,7 +367,7 @@ class Program:
             first = len(self.groups)
             rows = cell_count(u, self.sizes)
             deepest = u[-1] == walk.walked[-1]
-            reads, writes = walk.crossing(walk.reads, u), walk.crossing(walk.writes, u)
+            reads, writes = (kinds.crossing.get(u, []) for kinds in (walk.reads, walk.writes))
             # A contiguous table needs no matrix. Several are merged, unless they are large.
             placed = {
                 t.offset
@@ -401,13 +401,13 @@ class Program:
 
     def _add_levels(self, walk: _Walk, level_groups: dict[int, tuple[int, int]]) -> None:
         # Whether an outer level needs the sums of this one.
-        carried = bool(walk.within(walk.writes))
+        carried = bool(walk.writes.within)
         for i, a in enumerate(walk.outer):
             span = walk.outer[: i + 1]
             rows = cell_count(span, self.sizes)
             terms = (
-                *self._terms(walk.scalar(walk.reads, a), span, ()),
-                *self._terms(walk.scalar(walk.writes, a), span, ()),
+                *self._terms(walk.reads.scalar.get(a, ()), span, ()),
+                *self._terms(walk.writes.scalar.get(a, ()), span, ()),
             )
             first, last = level_groups.get(i, (0, 0))
             self.levels.append([rows, self._take(rows), *terms, first, last, int(carried)])
@@ -418,7 +418,7 @@ class Program:
         unit = walk.run
         pieces = walk.rows * walk.width // self.block_cells
         if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
-            apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
+            apart = all(walk.outer[0] in u for u in walk.writes.crossing)
             unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows
         units = walk.rows // unit
         pieces = max(1, min(pieces, units))

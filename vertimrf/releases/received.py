@@ -129,7 +129,7 @@ def named(plan: Plan, measured: Measurement, what: str) -> Measurement:
         plan.schema.attributes[a].ordered and plan.schema.sizes[a] > 2 for a in measured.attributes
     )
     source = source_of(plan.schema, measured.attributes, what)
-    return replace(measured, source=source, asked=asked).trimmed()
+    return measured.trimmed(source=source, asked=asked)
 
 
 def source_of(schema: Schema, attributes: Sequence[int], what: str) -> str:

@@ -128,7 +128,7 @@ def _between_groups(
         if parties[i] == parties[j] and (groups[i].parity or groups[j].parity):
             # The party's local marginals are much more precise.
             continue
-        block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
+        block = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
         counts, errors = cells.counts[block], cells.errors[block]
         measured = of_groups(plan, bins, (i, j), counts, errors, sketch.contrasts)
         out.append(named(plan, measured, "count sketches"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -142,11 +142,9 @@ class MarkovRandomField:
         """
         value_maps = [(None,) * len(attributes) for attributes in wanted] if bins is None else bins
         # Marginals of compressed attributes are computed over classes, and then spread over values.
+        merged = _once(lambda a, m: self.classes[a].merged(m) if a in self.classes else m)
         maps = [
-            tuple(
-                self.classes[a].merged(bin_map) if a in self.classes else bin_map
-                for a, bin_map in zip(attributes, given, strict=True)
-            )
+            tuple(map(merged, attributes, given))
             for attributes, given in zip(wanted, value_maps, strict=True)
         ]
         classes: dict[int, BinMap | None] = {}
@@ -158,23 +156,19 @@ class MarkovRandomField:
         for a, bin_maps in of_attribute.items():
             self.check((a,))
             classes[a] = merge_maps(bin_maps)
+        counts = {a: binned_sizes(self.tree.sizes[a : a + 1], (classes[a],))[0] for a in classes}
         for a, b in (wanted[i] for i in pairs):
-            cells = math.prod(
-                binned_sizes((self.tree.sizes[a], self.tree.sizes[b]), (classes[a], classes[b]))
-            )
-            self.check((a, b), cells, max_cells)
+            self.check((a, b), counts[a] * counts[b], max_cells)
         tables = pair_marginals(
             self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
         )
+        of_classes = _once(lambda a, m: class_bins(classes[a], m))
         out = []
         for attributes, attribute_maps, given in zip(wanted, maps, value_maps, strict=True):
             if len(attributes) == 2 and attributes[0] != attributes[1]:
                 a, b = attributes
                 table = (tables[a, b] if a < b else tables[b, a].T) * self.total
-                left = [
-                    class_bins(classes[x], m)
-                    for x, m in zip(attributes, attribute_maps, strict=True)
-                ]
+                left = [*map(of_classes, attributes, attribute_maps)]
             else:
                 names = tuple(int(a) for a in attributes)
                 self.check(names)
@@ -490,3 +484,17 @@ def _taking(factor: Factor, attribute: int, codes: Integers) -> Factor:
 
 def _transposed(table: Floats, names: Sequence[int], wanted: Sequence[int]) -> Floats:
     return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
+
+
+def _once(
+    work: Callable[[int, BinMap | None], BinMap | None],
+) -> Callable[[int, BinMap | None], BinMap | None]:
+    """Remember what becomes of an attribute's map, which most marginals share."""
+    known: dict[tuple[int, int], BinMap | None] = {}
+
+    def remembered(a: int, bins: BinMap | None) -> BinMap | None:
+        if (a, id(bins)) not in known:
+            known[a, id(bins)] = work(a, bins)
+        return known[a, id(bins)]
+
+    return remembered

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -145,10 +147,21 @@ class Measurement:
         apart = np.abs(self.contrasted(self.counts - expected)).sum()
         return float(0.5 * apart) - self.misfit_by_noise
 
-    @property
+    @cached_property
     def misfit_by_noise(self) -> float:
         """Half the expected L1 norm of the noise, in records."""
         return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
+
+    @cached_property
+    def margins(self) -> list[tuple[Floats, Floats]]:
+        """By axis, the precision of each count of its margin, and the counts times that."""
+        variance = np.broadcast_to(np.square(self.sigma), self.counts.shape)
+        out = []
+        for axis in range(self.counts.ndim):
+            others = tuple(k for k in range(self.counts.ndim) if k != axis)
+            weights = 1 / variance.sum(axis=others)
+            out.append((weights, weights * self.counts.sum(axis=others)))
+        return out
 
     def squares(self, expected: Floats) -> float:
         """Sum of a model's squared residuals, in units of sigma.
@@ -256,19 +269,20 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
             zip(m.attributes, m.bins, m.counts.shape, strict=True)
         ):
             if not m.unknown:
-                cells = count, (np.arange(count) if bins is None else bins).tobytes()
+                cells = count, _values(count) if bins is None else bins.tobytes()
                 margins.setdefault(a, {}).setdefault(cells, []).append((m, axis))
     out = []
     for a, by_bins in margins.items():
         finest = by_bins[max(by_bins, key=lambda cells: cells[0])]
-        counts, weights = [], []
-        for m, axis in finest:
-            others = tuple(k for k in range(m.counts.ndim) if k != axis)
-            variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
-            weights.append(1 / variance.sum(axis=others))
-            counts.append(weights[-1] * m.counts.sum(axis=others))
+        weights, counts = zip(*(m.margins[axis] for m, axis in finest), strict=True)
         precision = np.sum(weights, axis=0)
         m, axis = finest[0]
         total = np.sum(counts, axis=0) / precision
         out.append(Measurement((a,), (m.bins[axis],), total, precision**-0.5, m.source))
     return out
+
+
+@functools.cache
+def _values(count: int) -> bytes:
+    """The bins of an attribute of so many values, each its own, as bytes."""
+    return np.arange(count).tobytes()

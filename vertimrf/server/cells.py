@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -70,7 +71,7 @@ def of_halves(
         field: a model of the one-way marginals.
         crossing: measurements across parties.
     """
-    out = []
+    out, marginal = [], functools.cache(lambda a: field.marginal((a,)))
     for m in crossing:
         mine = [schema.attributes[a] for a in m.attributes]
         known = len(mine) == 2 and m.counts.size > 4 and not (m.trend or m.unknown)
@@ -78,7 +79,7 @@ def of_halves(
             continue
         cut, margins = [], []
         for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
-            of_bins = bin_table(field.marginal((a,)), (bins,), (count,))
+            of_bins = bin_table(marginal(a), (bins,), (count,))
             cut.append(halves(of_bins, True, schema.attributes[a].missing))
             margins.append(bin_table(of_bins, cut[-1:], (2,)))
         counts = bin_table(m.counts, cut, (2, 2))

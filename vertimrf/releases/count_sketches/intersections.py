@@ -39,6 +39,7 @@ from scipy import sparse, special
 
 from ...arrays import Bytes, Floats, Integers
 from ...kernels.count_sketch import cross_products
+from ...kernels.jit import for_each
 from ...progress import SILENT, Progress
 from ..release import CONTRAST_SIGNS
 from .encoding import STEPS, adding, code_steps, number_sigmas
@@ -248,13 +249,14 @@ def code_curve(bits: int) -> _Curve:
     average = 0.5 * (
         code[np.searchsorted(inner, x, side="left")] + code[np.searchsorted(inner, x, side="right")]
     )
-    of_codes = np.empty(len(CORRELATIONS))
-    for i, rho in enumerate(CORRELATIONS):
-        given = (
-            np.diff(special.ndtr((edges - rho * x[:, None]) / math.sqrt(1 - rho**2)), axis=1) @ code
-        )
-        of_codes[i] = float((weight * average * given).sum()) / float(powers[0])
-    return _Curve(of_codes, float(gains[0]))
+
+    def of_codes(i: int) -> float:
+        rho = CORRELATIONS[i]
+        below = special.ndtr((edges - rho * x[:, None]) / math.sqrt(1 - rho**2))
+        given = np.diff(below, axis=1) @ code
+        return float((weight * average * given).sum()) / float(powers[0])
+
+    return _Curve(np.array(for_each(len(CORRELATIONS), of_codes)), float(gains[0]))
 
 
 def _cuts(bits: int) -> Floats:

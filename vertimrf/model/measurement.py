@@ -148,9 +148,14 @@ class Measurement:
         return float(0.5 * apart) - self.misfit_by_noise
 
     @cached_property
+    def all_errors(self) -> float:
+        """Sum of the :attr:`errors`, in records."""
+        return float(self.errors.sum())
+
+    @property
     def misfit_by_noise(self) -> float:
         """Half the expected L1 norm of the noise, in records."""
-        return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
+        return float(0.5 * np.sqrt(2 / np.pi) * self.all_errors)
 
     @cached_property
     def margins(self) -> list[tuple[Floats, Floats]]:
@@ -245,12 +250,11 @@ def by_measurement(cells: Floats, measurements: Sequence[Measurement]) -> list[F
 
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Select the measurement of least noise for each set of attributes."""
-    best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
+    best: dict[tuple[int, ...], Measurement] = {}
     for m in measurements:
-        noise = float(m.errors.sum())
-        if m.attributes not in best or noise < best[m.attributes][0]:
-            best[m.attributes] = noise, m
-    return [m for _, m in best.values()]
+        if m.attributes not in best or m.all_errors < best[m.attributes].all_errors:
+            best[m.attributes] = m
+    return [*best.values()]
 
 
 def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:

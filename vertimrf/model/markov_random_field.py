@@ -18,7 +18,7 @@ from ..kernels.jit import for_each
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table, binned_sizes
-from .pair_marginals import class_bins, merge_maps, pair_marginals, summed
+from .pair_marginals import class_bins, joined, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 
@@ -396,7 +396,7 @@ class MarkovRandomField:
         keep = set(separator) | wanted
         clique = tree.cliques[c]
         needed = tuple(a for a in clique if a in keep or any(a in link for link in links))
-        table = self.beliefs[c].sum(axis=tuple(i for i, a in enumerate(clique) if a not in needed))
+        table = summed(self.beliefs[c], clique, needed)
         if separator:
             mass = table.sum(
                 axis=tuple(i for i, a in enumerate(needed) if a not in separator), keepdims=True
@@ -406,24 +406,14 @@ class MarkovRandomField:
         for i, k in enumerate(children):
             below, part = self._upward(k, kept, wanted, tree.separators[k], max_cells)
             later = set().union(*links[i + 1 :]) | keep
-            union = names + tuple(a for a in below if a not in names)
-            out = tuple(a for a in union if a in later)
+            out = tuple(a for a in dict.fromkeys(names + below) if a in later)
             cells = max(math.prod(self.tree.sizes[a] for a in out), table.size, part.size)
             if cells > max_cells:
                 raise ModelError(
                     f"The marginal of attributes {tuple(sorted(wanted))} needs an intermediate table of {cells:,} cells, "
                     f"more than {max_cells:,}; ask for fewer attributes."
                 )
-            place = {a: n for n, a in enumerate(union)}
-            table = np.einsum(
-                table,
-                [place[a] for a in names],
-                part,
-                [place[a] for a in below],
-                [place[a] for a in out],
-                optimize=True,
-            )
-            names = out
+            table, names = joined(table, names, part, below, out), out
         drop = tuple(i for i, a in enumerate(names) if a not in keep)
         return tuple(a for a in names if a in keep), table.sum(axis=drop)
 

@@ -24,7 +24,7 @@ from ..kernels import carry as kernels
 from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
 from .measurement import by_class
-from .passes import axis_map, merged_axes
+from .passes import axis_map, merged_axes, strides_of
 
 Pair = tuple[int, int]
 Link = tuple[int, int]
@@ -176,6 +176,35 @@ def summed(table: Floats, attributes: Sequence[int], wanted: Sequence[int]) -> F
         table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in attributes]), out
     )
     return out.reshape(shape)
+
+
+def joined(
+    table: Floats,
+    attributes: Sequence[int],
+    other: Floats,
+    of_other: Sequence[int],
+    wanted: Sequence[int],
+) -> Floats:
+    """Multiply two tables and sum the product onto the attributes ``wanted``: those of ``table``
+    first, and then those of ``other`` alone.
+
+    Matrix products of BLAS would start threads, and sum in an order that depends on them.
+    """
+    sizes = dict(zip((*attributes, *of_other), table.shape + other.shape, strict=True))
+    kept = [a for a in wanted if a in attributes]
+    common = [a for a in of_other if a in attributes]
+    gone = [a for a in common if a not in kept]
+    new = [a for a in wanted if a not in attributes]
+    strides = strides_of(tuple(common), sizes)
+    rows, steps = (
+        axis_map([sizes[a] for a in some], [strides.get(a, 0) for a in some])
+        for some in (kept, gone)
+    )
+    given = summed(other, of_other, (*common, *new)).reshape(-1, math.prod(sizes[a] for a in new))
+    joint = summed(table, attributes, (*kept, *gone)).reshape(len(rows), -1)
+    out = np.empty((len(rows), given.shape[1]))
+    kernels.carry(given, 0, rows, steps, joint, np.ones(len(rows)), out, 0, given.shape[1])
+    return out.reshape([sizes[a] for a in wanted])
 
 
 class _Pass:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -473,7 +473,7 @@ class Program:
         return begin
 
 
-def strides_of(attributes: Attributes, sizes: Sequence[int]) -> dict[int, int]:
+def strides_of(attributes: Attributes, sizes: Sequence[int] | Mapping[int, int]) -> dict[int, int]:
     """By attribute, the distance of its values in a row-major table, in cells."""
     strides = {}
     step = 1

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..arrays import Floats, Pair, Texts
 from ..errors import ModelError
+from ..kernels.jit import for_each
 from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.evidence import stand_out
@@ -297,18 +298,19 @@ def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) ->
         [measurements[i].attributes for i in pairs], [measurements[i].bins for i in pairs]
     )
     out = dict(zip(pairs, tables, strict=True))
-    for i in set(range(len(measurements))).difference(pairs):
-        m = measurements[i]
-        try:
-            (table,) = fitted.marginals(
-                [m.attributes], [m.bins], max(MAX_CELLS, fitted.tree.largest)
-            )
-        except ModelError:
-            # Elimination between attributes that are far apart can need a large table.
-            singles = fitted.marginals([(a,) for a in m.attributes], [(bins,) for bins in m.bins])
-            table = (
-                functools.reduce(np.multiply.outer, [single / fitted.total for single in singles])
-                * fitted.total
-            )
-        out[i] = table
+    others = sorted(set(range(len(measurements))).difference(pairs))
+    larger = for_each(len(others), lambda i: _expected_larger(measurements[others[i]], fitted))
+    out.update(zip(others, larger, strict=True))
     return [padded(out[i], m.counts.shape) for i, m in enumerate(measurements)]
+
+
+def _expected_larger(m: Measurement, fitted: MarkovRandomField) -> Floats:
+    """A model's counts of a marginal of any attributes."""
+    try:
+        (table,) = fitted.marginals([m.attributes], [m.bins], max(MAX_CELLS, fitted.tree.largest))
+    except ModelError:
+        # Elimination between attributes that are far apart can need a large table.
+        singles = fitted.marginals([(a,) for a in m.attributes], [(bins,) for bins in m.bins])
+        shares = [single / fitted.total for single in singles]
+        return functools.reduce(np.multiply.outer, shares) * fitted.total
+    return table

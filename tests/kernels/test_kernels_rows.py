@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, pick, rake, weighed_counts
-from vertimrf.model.sample import stems_of
+from vertimrf.model.picking import stems_of
 
 SIZES = (3, 2, 4, 1)
 SUBSETS = [subset for way in (1, 2, 3) for subset in itertools.combinations(range(len(SIZES)), way)]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes, Floats, Integers, Ints, Words, memory
+from ..arrays import Codes, Floats, Integers, Ints, memory
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
@@ -29,6 +29,7 @@ from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
 from .passes import axis_map
+from .picking import balanced_marginals, pick_rows, stems_of
 from .row_tables import RowTables, lookups
 
 # Attributes and probabilities of marginals.
@@ -38,17 +39,12 @@ Known = Sequence[tuple[Ints, Floats]]
 # CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
 # weighted, because resampling from fewer is inaccurate.
 BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 8, 1 << 12
-# The price of a gap at a cell is (expected count + 1) to the power of minus this.
-PRICE = 0.5
 # Most rows of a batch that are not picked, and from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Least rows of a slice, which one thread draws.
 SLICE = 1 << 14
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
-# Bounds on the marginals that are balanced: cells per row, cells and lookups (one or two seconds) in
-# all. An order of marginals with more than LISTED members is left out.
-CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 # Raking: least expected rows of a cell, and most lookups of pairs in a batch.
 RAKED_ROWS, RAKED_LOOKUPS = 8.0, 3e7
 
@@ -114,7 +110,7 @@ def _sample(
     codes = np.empty((len(model.sizes), rows), np.uint16)
     stems = None
     if picked:
-        stems = stems_of(model.sizes, _balanced_marginals(model.sizes, rows, batches, candidates))
+        stems = stems_of(model.sizes, balanced_marginals(model.sizes, rows, batches, candidates))
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
     known = known_of(model, max(ends[1] * candidates, MIN_WEIGHED)) if raked else ()
@@ -128,7 +124,7 @@ def _sample(
         if stems is not None:
             by_row = np.empty((len(places), len(proposed)), np.uint16)
             _gather(proposed, places, by_row.T)
-            proposed, places = by_row.T, _picked(by_row, stems, size)
+            proposed, places = by_row.T, pick_rows(by_row, stems, size)
         # Proposals that are neither picked nor weighed are in random order already.
         if stems is not None or model.off_tree:
             places = places[batch_rng.permutation(size)[: end - begin]]
@@ -346,77 +342,6 @@ def _gather(codes: Codes, places: Integers, out: Codes) -> None:
         SLICE,
         lambda begin, end: np.copyto(out[:, begin:end], codes[:, places[begin:end]]),
     )
-
-
-def _picked(rows: Codes, balanced: tuple[Words, Words, int], size: int) -> Integers:
-    """Take ``size`` rows from the proposed ones, a multiple of it, with balanced counts in the
-    marginals of some stems.
-
-    Returns:
-        Positions in ``rows`` [shape=(size,), int64].
-    """
-    stems, lasts, cells = balanced
-    counts = np.zeros(cells)
-    in_slices(
-        len(stems),
-        1,
-        lambda begin, end: kernels.count_rows(rows[:size], stems, lasts, begin, end, counts),
-    )
-    gaps = np.stack([np.zeros(cells), (counts + 1) ** -PRICE], axis=1).astype(np.float32)
-    chosen = np.empty(size, np.int64)
-    kernels.pick(rows, stems, lasts, gaps, chosen)
-    return chosen * size + np.arange(size)
-
-
-def stems_of(sizes: Sequence[int], marginals: Sequence[Ints]) -> tuple[Words, Words, int]:
-    """The kernels' stems and last attributes of marginals of one to three attributes, and the
-    number of cells.
-
-    Source: :func:`vertimrf.kernels.rows.pick` describes both arrays.
-    """
-    after: dict[Ints, list[int]] = {}
-    for attributes in marginals:
-        after.setdefault(attributes[:-1], []).append(attributes[-1])
-    stems: list[Ints] = []
-    lasts: list[tuple[int, int]] = []
-    cells = 0
-    for first, ends in after.items():
-        starts = [0, *itertools.accumulate(sizes[a] for a in ends)]
-        strides = [
-            math.prod(sizes[a] for a in first[i + 1 :]) * starts[-1] for i in range(len(first))
-        ]
-        columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
-        stems.append((*itertools.islice(columns, 4), cells, len(lasts), len(lasts) + len(ends)))
-        lasts += zip(ends, starts, strict=False)
-        cells += math.prod(sizes[a] for a in first) * starts[-1]
-    return (
-        np.array(stems, np.uint64).reshape(-1, 7),
-        np.array(lasts, np.uint64).reshape(-1, 2),
-        cells,
-    )
-
-
-def _balanced_marginals(
-    sizes: Sequence[int], rows: int, batches: int, candidates: int
-) -> list[Ints]:
-    """Marginals that are balanced: those of one attribute, of two and of three, smallest first."""
-    varying = [a for a, size in enumerate(sizes) if size > 1]
-    out: list[Ints] = []
-    cells = lookups = 0
-    for way in (1, 2, 3):
-        if math.comb(len(varying), way) > LISTED:
-            break
-        for attributes in sorted(
-            itertools.combinations(varying, way),
-            key=lambda attributes: math.prod(sizes[a] for a in attributes),
-        ):
-            more = math.prod(sizes[a] for a in attributes)
-            cells += more
-            lookups += rows * candidates
-            if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
-                break
-            out.append(attributes)
-    return out
 
 
 def _check(rows: int, columns: int) -> None:

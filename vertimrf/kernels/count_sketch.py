@@ -102,6 +102,7 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
     n = digests.size
     word = np.empty(TILE, np.uint64)
     place = np.empty(TILE, np.uint32)
+    sign = np.empty(TILE, np.int32)
     for w in range(begin, end):
         for first in range(0, n, TILE):
             count = min(TILE, n - first)
@@ -110,22 +111,27 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
                 shift = np.uint64((j - w * per_word) * slot_bits)
                 for a in range(count):
                     slot = word[a] >> shift
-                    # Bucket in the higher bits, sign in the lowest bit.
-                    place[a] = ((slot & buckets) << np.uint64(1)) | (
-                        (slot >> np.uint64(log_buckets)) & np.uint64(1)
-                    )
-                for i in range(len(layout)):
+                    place[a] = slot & buckets
+                    sign[a] = 1 - 2 * np.int32((slot >> np.uint64(log_buckets)) & np.uint64(1))
+                i = 0
+                while i < len(layout):
                     table = state[j, layout[i, 0] :]
                     code = codes[i, first : first + count]
-                    if layout[i, 1] == 0:
+                    i += 1
+                    if layout[i - 1, 1]:
                         for a in range(count):
-                            sign = 1 - 2 * np.int32(place[a] & np.uint32(1))
-                            table[code[a], place[a] >> np.uint32(1)] += sign
-                        continue
-                    row = table[0]
-                    for a in range(count):
-                        odd = np.uint32(code[a]) ^ (place[a] & np.uint32(1))
-                        row[place[a] >> np.uint32(1)] += 1 - 2 * np.int32(odd)
+                            table[0, place[a]] += sign[a] * (1 - 2 * np.int32(code[a]))
+                    elif i < len(layout) and not layout[i, 1]:
+                        # Two groups at once: a record's place and sign are read once.
+                        other, its_code = state[j, layout[i, 0] :], codes[i, first : first + count]
+                        i += 1
+                        for a in range(count):
+                            bucket, change = place[a], sign[a]
+                            table[code[a], bucket] += change
+                            other[its_code[a], bucket] += change
+                    else:
+                        for a in range(count):
+                            table[code[a], place[a]] += sign[a]
 
 
 class NoiseTable(NamedTuple):
@@ -265,7 +271,7 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
             for b in range(buckets):
                 # Clip before conversion, because a large quotient may not fit an integer.
                 at = min(max(np.floor(doubled[j, v, b] * scale), -1.0 * half), half - 1.0)
-                row[b] = np.uint8(np.int64(at) + half)
+                row[b] = np.uint8(np.int32(at) + np.int32(half))
 
 
 # The sums below are integers that float32 holds exactly in any order.

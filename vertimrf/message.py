@@ -260,7 +260,8 @@ def _unpacked(
     for number, (shape, most) in enumerate(expected, first):
         count = shape[0] * shape[1]
         packed = _array(arrays, f"{name}{number}", np.uint8, (packed_size(count, sketch.bits),))
-        levels = unpack_bits(packed, count, sketch.bits) + np.uint8(sketch.floor)
+        levels = unpack_bits(packed, count, sketch.bits)
+        levels += np.uint8(sketch.floor)
         if levels.max(initial=0) > most:
             raise MessageError(
                 f"{name} {number} holds {levels.max()}, above its highest level {most}."
@@ -535,6 +536,6 @@ def _packed(name: str, first: int, tables: Sequence[Bytes], sketch: CrossPartyRe
     """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
     return {
-        f"{name}{i}": pack_bits(levels - floor, sketch.bits)
+        f"{name}{i}": pack_bits(levels - floor if floor else levels, sketch.bits)
         for i, levels in enumerate(tables, first)
     }

@@ -12,6 +12,7 @@ import json
 import math
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,13 @@ def pack(kind: str, header: Fields, arrays: Arrays) -> bytes:
     text = json.dumps(
         {"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")
     ).encode()
-    parts = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
+    parts: list[Any] = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
     for array in arrays.values():
-        parts.append(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
-    body = b"".join(parts)
-    return body + hashlib.sha256(body).digest()
+        parts.append(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
 
 
 def unpack(data: bytes, kind: str, where: str) -> tuple[Fields, Arrays]:
@@ -93,7 +96,7 @@ def peek(data: bytes, where: str) -> tuple[str, Fields, Arrays]:
         raise MessageError(
             f"{where} has format version {version}; this release reads version {VERSION}."
         )
-    if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+    if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() != data[-DIGEST:]:
         raise MessageError(
             f"{where} is truncated or altered (its checksum does not match); have it sent again."
         )

@@ -22,6 +22,8 @@ class WithoutPandas(MetaPathFinder):
 def run() -> None:
     """Run the command of this process."""
     sys.meta_path.insert(0, WithoutPandas())
+    # Modules make 200,000 objects that last; to look for cycles among them would take 0.1 s.
+    gc.set_threshold(10_000)
     try:
         main(prog_name="vertimrf")
     except SystemExit as end:

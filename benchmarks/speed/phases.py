@@ -32,7 +32,8 @@ def timed(phase):
     yield
     after = time.perf_counter(), time.process_time(), time.thread_time()
     spent[phase] = [sum(x) for x in zip(spent.get(phase, [0, 0, 0]), after, [-b for b in before])]
-from vertimrf.cli import main, outputs
+from vertimrf.__main__ import run
+from vertimrf.cli import outputs
 import vertimrf.trial as trial
 clock, for_each, write = trial.Clock.__call__, trial.for_each, outputs.Outputs.write
 def of_phase(self, phase):
@@ -45,7 +46,8 @@ def writing(*given):
         return write(*given)
 trial.Clock.__call__, trial.for_each, outputs.Outputs.write = of_phase, parties, writing
 spent["start"] = [time.perf_counter() - began, time.process_time(), time.thread_time()]
-main(sys.argv[1:], prog_name="vertimrf", standalone_mode=False)
+with contextlib.suppress(SystemExit):
+    run()
 spent["whole run"] = [time.perf_counter() - began, time.process_time(), time.thread_time()]
 print(json.dumps(spent))
 """

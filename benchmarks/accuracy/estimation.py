@@ -1,8 +1,8 @@
-"""The bars of cross-party estimation: bias, precision against Cramér-Rao, the published estimator, a trusted curator, speed.
+"""The bars of cross-party estimation: bias, precision against Cramér-Rao, the published estimator, a trusted curator.
 
     python benchmarks/accuracy/estimation.py [--quick | --smoke] [--json FILE] [--data FOLDER]
 
-FOLDER holds adult.csv.gz and adult-domain.json; without it, the parts that need Adult are left out. The JSON is a list of
+FOLDER holds adult.csv.gz and adult-domain.json; without it, the part that needs Adult is left out. The JSON is a list of
 {name, value, bar, holds}; holds is null where a figure is only stated.
 """
 
@@ -10,26 +10,20 @@ from __future__ import annotations
 
 import itertools
 import math
-import multiprocessing
 import os
-import resource
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numba
 import numpy as np
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import datasets
-from benchmarks.speed.measured import seconds
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
-from vertimrf.kernels.jit import threads
 from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import GaussianEvent, SketchEvent
@@ -37,15 +31,13 @@ from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair, level_log_cdf
 from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
 from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
-from vertimrf.releases.shared_keys.estimation import estimate_cells, published_estimates
+from vertimrf.releases.shared_keys.estimation import published_estimates
 from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.releases.shared_keys.published_claim import claimed_floor, claimed_phantoms
 from vertimrf.tables.ids import record_digests
 
 # Cross-party pairs of Adult, 8 attributes beside 7, whose number sets the keys per pair everywhere.
 PAIRS = 56
-# The bars are for two cores, however many the machine seems to have.
-THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -386,109 +378,20 @@ def against_published(options):
     ]
 
 
-def in_numpy(levels, marginals, phantoms, total):
-    """Algorithm 4, all cells of a marginal at once; HyperLogLog's formula, no law of the cuts, no errors."""
-    share = np.exp2(-np.arange(256.0)).astype(np.float32)
-    keys = levels[0].shape[1]
-    others = []
-    for table in levels:
-        second, first = np.partition(table, -2, axis=0)[-2:]
-        highest = np.broadcast_to(first, table.shape).copy()
-        np.put_along_axis(highest, table.argmax(axis=0)[None], second[None], axis=0)
-        others.append(highest)
-    out = []
-    for marginal in marginals:
-        level = others[marginal[0]]
-        for a in marginal[1:]:
-            level = np.maximum(level[..., None, :], others[a])
-        items = 0.7213 / (1 + 1.079 / keys) * keys / share[level].sum(axis=-1)
-        out.append(
-            np.maximum(total - (items - phantoms * sum(len(others[a]) - 1 for a in marginal)), 0)
-        )
-    return out
-
-
-def random_levels(rng, plan, records, shape):
-    """Levels of independent sets."""
-    drawn = np.ceil(-np.log2(-np.expm1(np.log(rng.random(shape)) / (records + plan.phantoms))))
-    return np.clip(drawn, plan.floor, plan.ceiling).astype(np.uint8)
-
-
-def likelihood_load(sizes, keys):
-    """Seconds and growth of peak memory [MB] of estimating every cell of the 56 pairs, kernels warm; and the cells."""
-    rng = np.random.default_rng(5)
-    plan, n = plan_of(20_000, keys), 45_222
-    weights = np.array([(sizes[a] * sizes[b]) ** (2 / 3) for a, b in CROSSING])
-
-    def side(attribute, u, each):
-        # Row by row, so that making them leaves no peak of memory for the estimator to hide under.
-        levels = np.empty((u, each), np.uint8)
-        for row in levels:
-            row[:] = random_levels(rng, plan, n // u, (1, each))[0]
-        return Side(attribute, np.arange(u), np.full(u, n / u), levels, np.full(u, 50.0))
-
-    pairs = [
-        (side(a, sizes[a], int(k)), side(b, sizes[b], int(k)))
-        for (a, b), k in zip(CROSSING, keys * weights / weights.sum(), strict=True)
-    ]
-    # A process of its own: what the caller set does not reach it.
-    with threads(min(THREADS, numba.config.NUMBA_NUM_THREADS)):
-        estimate_pair(plan, side(0, 2, 10), side(8, 2, 10), n)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        begin = time.perf_counter()
-        cells = sum(estimate_pair(plan, left, right, n).counts.size for left, right in pairs)
-        taken = time.perf_counter() - begin
-    return taken, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
-
-
-def speed(options):
-    """Published CarEst beside vectorised NumPy; likelihood CarEst of every cell of Adult's 56 pairs."""
-    sizes = list(datasets.load("adult", options.data).sizes)
-    rng = np.random.default_rng(6)
-    plan = SharedKeys(3000, 9, 22, options.choose(2000, 2000, 100), tuple(sizes))
-    levels = [random_levels(rng, plan, 45_222 // u, (u, plan.keys)) for u in sizes]
-    every = np.concatenate(levels)
-    actions = (
-        lambda: estimate_cells(plan, every, sizes, CROSSING, 45_222),
-        lambda: in_numpy(levels, CROSSING, plan.phantoms, 45_222),
-    )
-    for action in actions:
-        action()
-    # Each by itself: threads that sleep while NumPy works would be timed waking up.
-    cells, numpy = (seconds(action, options.choose(20, 20, 2)) for action in actions)
-    head = f"published, 56 pairs, all values, t={plan.keys:,}"
-    rows = [
-        Verdict(f"{head}, all counts and errors: seconds", cells),
-        Verdict("  vectorised NumPy: seconds", numpy),
-        Verdict("  NumPy / all counts and errors, all values", numpy / cells),
-    ]
-    context = multiprocessing.get_context("spawn")
-    for keys in (1 << 13,) if options.size == SMOKE else (1 << 17, 1 << 20):
-        with context.Pool(1) as pool:
-            taken, growth, number = pool.apply(likelihood_load, (sizes, keys))
-        head = f"likelihood, every one of {number} cells of the 56 pairs, t={keys:,}"
-        rows.append(Verdict(f"{head}: seconds", taken))
-        rows.append(Verdict(f"{head}: memory beyond the sketches [MB]", growth))
-    return rows
-
-
-NEED_DATA = (against_published, speed)
-
-
 def run(options):
     """Rows of all parts."""
-    for part in (likelihood, against_published, curator, speed):
-        if part in NEED_DATA and not datasets.present("adult", options.data):
-            print(f"# {part.__name__}: {options.data} has no adult.csv.gz", file=sys.stderr)
-        else:
-            yield from part(options)
+    yield from likelihood(options)
+    if datasets.present("adult", options.data):
+        yield from against_published(options)
+    else:
+        print(f"# against_published: {options.data} has no adult.csv.gz", file=sys.stderr)
+    yield from curator(options)
 
 
 def main():
     parser = arguments(__doc__, quick="fewer repetitions: a minute or two", data="adult")
     options = parser.parse_args()
-    with threads(min(THREADS, numba.config.NUMBA_NUM_THREADS)):
-        finish(run(Options(options.size, options.data)), "estimation", options)
+    finish(run(Options(options.size, options.data)), "estimation", options)
 
 
 if __name__ == "__main__":

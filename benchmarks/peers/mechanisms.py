@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.datasets import Dataset
-from benchmarks.speed.model import double_precision_mbi
 from benchmarks.verdict import FULL, QUICK, SMOKE
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.junction_tree import junction_tree
@@ -46,6 +45,17 @@ SCALES = {
     QUICK: Scale(degree=2, rounds=4, seeds=4, columns=5),
     SMOKE: Scale(degree=2, rounds=2, seeds=1, columns=3),
 }
+
+
+def double_precision_mbi():
+    """The library, compiling anew in every process."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)
+    import mbi
+
+    return mbi
 
 
 class Mbi:

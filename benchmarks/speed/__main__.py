@@ -1,4 +1,7 @@
-"""Run the suite and hold its ratios to their bars: python -m benchmarks.speed [--quick | --smoke] [--json FILE]"""
+"""Run files of the suite and hold its ratios to their bars: python -m benchmarks.speed [FILE]... [--quick | --smoke] [--json FILE]
+
+A file is named without test_, as hashing; none means all. Benchmarks of some numbers of rows, which no bar is about, are left out.
+"""
 
 import json
 import os
@@ -10,13 +13,17 @@ import pytest
 
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 
+FOLDER = Path(__file__).parent
+FILES = sorted(path.stem.removeprefix("test_") for path in FOLDER.glob("test_*.py"))
 
-def rows(size):
+
+def rows(options):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"
-        words = [str(Path(__file__).parent), "-q", "-p", "no:cacheprovider", "--benchmark-only"]
-        words += ["-m", "slow or not slow", "-k", "not 00000"] if size == FULL else []
-        words += ["--smoke"] if size == SMOKE else []
+        words = [str(FOLDER / f"test_{name}.py") for name in options.files or FILES]
+        words += ["-q", "-p", "no:cacheprovider", "--benchmark-only", f"--data={options.data}"]
+        words += ["--smoke"] if options.size == SMOKE else ["-k", "not _rows"]
+        words += ["-m", "slow or not slow"] if options.size == FULL else []
         # Beside the tests this may be a worker of theirs, in which pytest-benchmark measures nothing.
         os.environ.pop("PYTEST_XDIST_WORKER", None)
         if code := pytest.main([*words, f"--benchmark-json={out}"]):
@@ -29,5 +36,7 @@ def rows(size):
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, quick="fewer comparisons").parse_args()
-    finish(rows(options.size), "encode", options)
+    parser = arguments(__doc__, quick="fewer comparisons", data="adult")
+    parser.add_argument("files", nargs="*", choices=[*FILES, []], metavar="FILE")
+    options = parser.parse_args()
+    finish(rows(options), "encode model", options)

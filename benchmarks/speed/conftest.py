@@ -1,30 +1,49 @@
-"""Every benchmark says rows, counters and bytes a second, its share of what the machine can do, its speed-up over one thread, and
-its ratio to a reference that takes turns with it. A table of them stands below pytest-benchmark's own.
+"""Every benchmark says rows, cells, counters and bytes a second where they mean something, its share of what the machine can do, its
+speed-up over one thread, and its ratio to a reference that takes turns with it. A table of them stands below pytest-benchmark's own.
 """
 
 import statistics
 import time
+from pathlib import Path
 
 import numba
 import pytest
 
-from benchmarks.speed.paths import measure_machine, threads, warmup
+from benchmarks import datasets
+from benchmarks.speed.problems import measure_pairs
+from vertimrf.cli.bench import measure_machine
+from vertimrf.kernels import warmup
+from vertimrf.kernels.jit import threads
 
 ROUNDS = 5
-COLUMNS = ("rows/s", "counters/s", "bytes/s", "roofline", "speed-up", "ratio")
+COLUMNS = ("rows/s", "cells/s", "counters/s", "bytes/s", "roofline", "speed-up", "ratio")
+ROWS = (10**4, 10**5, 10**6, 10**7)
 
 
 def pytest_addoption(parser):
     parser.addoption("--smoke", action="store_true", help="a hundredth of the rows")
+    parser.addoption("--data", type=Path, default=datasets.FOLDER, help="folder of adult")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "usual(rows): the least that shows what users see")
 
 
 def pytest_generate_tests(metafunc):
+    """Rows from the usual ones up and down; numbers of threads 1, 2, 4 ... and all."""
     if "rows" in metafunc.fixturenames:
-        large = [pytest.param(size, marks=pytest.mark.slow) for size in (10**5, 10**6, 10**7)]
-        metafunc.parametrize("rows", [10**4, *large])
+        usual = metafunc.definition.get_closest_marker("usual").args[0]
+        if metafunc.config.getoption("--smoke"):
+            some = [pytest.param(usual // 100, id="few_rows")]
+        else:
+            some = [
+                pytest.param(n, id=f"{n}_rows", marks=[] if n == usual else pytest.mark.slow)
+                for n in ROWS
+            ]
+        metafunc.parametrize("rows", some)
     if "on" in metafunc.fixturenames:
         most = numba.config.NUMBA_NUM_THREADS
-        metafunc.parametrize("on", sorted({1, min(2, most), most}))
+        metafunc.parametrize("on", sorted({1 << i for i in range(most.bit_length())} | {most}))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,7 +53,7 @@ def compiled():
 
 @pytest.fixture(scope="session")
 def machine():
-    """Bandwidths by number of threads, each measured once; seconds on one thread by benchmark."""
+    """Bandwidths by number of threads, each measured once."""
     seen = {}
 
     def of(number):
@@ -48,19 +67,63 @@ def machine():
 
 @pytest.fixture(scope="session")
 def alone():
+    """Seconds on one thread by benchmark."""
     return {}
 
 
+@pytest.fixture(scope="session")
+def smoke(pytestconfig):
+    return pytestconfig.getoption("--smoke")
+
+
 @pytest.fixture
-def million(request):
+def million(smoke):
     """The rows at which ratios are held."""
-    return 10**6 // (100 if request.config.getoption("--smoke") else 1)
+    return 10**4 if smoke else 10**6
+
+
+@pytest.fixture(scope="session")
+def adult(pytestconfig):
+    """Adult, or a table of its shape."""
+    return datasets.adult(pytestconfig.getoption("--data"))
+
+
+@pytest.fixture(scope="session")
+def problem(adult, smoke):
+    """One-way marginals and 25 pairs of Adult, cliques of at most 600,000 cells."""
+    return measure_pairs(adult.codes, adult.sizes, *((1e4, 3) if smoke else (6e5, 25)))
+
+
+@pytest.fixture(scope="session")
+def fitted(problem):
+    return problem.fit()
+
+
+@pytest.fixture(scope="session")
+def peer():
+    pytest.importorskip("mbi")
+    from benchmarks.speed.beside_mbi import Peer
+
+    return Peer()
 
 
 @pytest.fixture
 def speed(benchmark, machine, alone, request):
-    def measure(action, rows, on=None, reference=None, rounds=ROUNDS, **work):
-        """Seconds of an action and of its reference (medians); ``work`` has counters, moved and scattered of ``bench.Work``."""
+    def measure(
+        action, on=None, reference=None, rounds=ROUNDS, moved=0, scattered=0, width=4, **work
+    ):
+        """Median seconds of an action and of its reference, which may be known.
+
+        Args:
+            action: is timed.
+            on: threads; None for as many as there are.
+            reference: takes turns with it, or seconds.
+            rounds: as often.
+            moved: bytes that it cannot do without reading or writing; what has arithmetic to wait for says none.
+            scattered: counters at places that data decide, which it adds to or raises.
+            width: bytes of a counter.
+            work: rows, cells or counters, of which a second's number is shown.
+        """
         theirs = []
 
         def turn():
@@ -70,31 +133,33 @@ def speed(benchmark, machine, alone, request):
 
         with threads(on):
             benchmark.pedantic(
-                action, setup=reference and turn, rounds=rounds, warmup_rounds=1, iterations=1
+                action,
+                setup=turn if callable(reference) else None,
+                rounds=rounds,
+                warmup_rounds=1,
+                iterations=1,
             )
         if benchmark.stats is None:
             pytest.skip("benchmarks are disabled")
         mine, info = benchmark.stats.stats.median, benchmark.extra_info
-        info["rows/s"] = rows / mine
-        if work:
-            moved = work.get("moved", 0) + 8 * work.get("scattered", 0)
-            info |= {"counters/s": work.get("counters", 0) / mine, "bytes/s": moved / mine}
+        if scattered:
+            work.setdefault("counters", scattered)
+        info |= {f"{name}/s": number / mine for name, number in work.items()}
+        if moved:
+            info["bytes/s"] = (moved + 2 * width * scattered) / mine
             one = machine(on or numba.get_num_threads())
-            least = work.get("moved", 0) / one.copy + 8 * work.get("scattered", 0) / one.scatter
-            info["roofline"] = least / mine
-        key = request.function, rows, request.node.name.split("[")[0]
-        key += (
-            tuple(str(v) for n, v in request.node.callspec.params.items() if n != "on")
-            if on
-            else ()
-        )
-        if on == 1:
-            alone[key] = mine
-        if on and key in alone:
-            info["speed-up"] = alone[key] / mine
-        if reference:
-            info["ratio"] = statistics.median(theirs) / mine
-        return mine, statistics.median(theirs) if theirs else None
+            info["roofline"] = (moved / one.copy + scattered / one.additions) / mine
+        if "on" in request.fixturenames:
+            parameters = request.node.callspec.params.items()
+            key = request.function, *(str(v) for name, v in parameters if name != "on")
+            if on == 1:
+                alone[key] = mine
+            if key in alone:
+                info["speed-up"] = alone[key] / mine
+        seconds = statistics.median(theirs) if theirs else reference
+        if seconds:
+            info["ratio"] = seconds / mine
+        return mine, seconds
 
     benchmark.group = request.function.__name__.removeprefix("test_").replace("_", " ")
     return measure
@@ -115,11 +180,18 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     write = terminalreporter.write_line
     terminalreporter.section("speed")
+    write(
+        "roofline: what copying its bytes and adding to its counters alone would take, as a share of its time; "
+        "speed-up: over one thread; ratio: times as fast as the reference"
+    )
     width = max(len(one.name) for one in done)
-    write(" " * width + "".join(f"{column:>12}" for column in COLUMNS))
+    write(" " * (width + 11) + "".join(f"{column:>11}" for column in COLUMNS))
     for one in done:
-        figures = (one.extra_info.get(column) for column in COLUMNS)
-        shown = "".join(f"{'-' if f is None else f'{f:.3g}':>12}" for f in figures)
-        write(f"{one.name:{width}}{shown}")
-        for row, value in one.extra_info.get("rows", {}).items():
+        info = one.extra_info
+        shown = [f"{info[name]:.3g}" if name in info else "-" for name in COLUMNS]
+        if "roofline" in info:
+            shown[4] = f"{info['roofline']:.1%}"
+        cells = "".join(f"{cell:>11}" for cell in (f"{1e3 * one.stats.median:.4g} ms", *shown))
+        write(f"{one.name:{width}}{cells}")
+        for row, value in info.get("rows", {}).items():
             write(f"    {row.strip()}: {value:.4g}")

@@ -1,14 +1,12 @@
-"""What work takes in this process, and what commands take, each in a process of its own."""
+"""What commands take, each in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,16 +53,6 @@ def measured(*words, **environment):
         raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout}{run.stderr}")
     seconds, mib, worked = map(float, run.stdout.split()[-3:])
     return Figures(seconds, mib / 2**10, worked)
-
-
-def seconds(function, repeats=5):
-    """Median wall time."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def processor_seconds():

@@ -5,9 +5,11 @@ import time
 
 import numpy as np
 
-from benchmarks.speed.baselines import additions_work
-from benchmarks.speed.paths import SECRET, CountSketchEncoder, CountSketches
+from benchmarks.speed.beside import additions_work
 from benchmarks.speed.test_encoding import table
+from vertimrf.cli.bench import SECRET
+from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.count_sketches.parameters import CountSketches
 
 # 262,144 counters a value, 8 attributes of 8 values at one party.
 COUNTED = CountSketches(128, 2048, 32.0, 4, (8,) * 8)
@@ -30,7 +32,7 @@ def test_count_sketches_beside_additions(speed, hold, million):
         return time.process_time() - begin
 
     additions = additions_work(COUNTED, table(million)[1])
-    speed(lambda: encode(million), million, rounds=1)
+    speed(lambda: encode(million), rounds=1, rows=million)
     additions()
     turns = [(worked(lambda: encode(million)), worked(additions)) for _ in range(3)]
     once, bare = (sorted(each)[1] for each in zip(*turns, strict=True))

@@ -6,17 +6,14 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks.speed.baselines import encode_dense, python_work, roofline_work
-from benchmarks.speed.paths import (
-    SECRET,
-    ScheduledPair,
-    ScheduledPairs,
-    SharedKeyEncoder,
-    SharedKeys,
-    SketchEncoder,
-    threads,
-    work_of,
-)
+from benchmarks.speed.beside import encode_dense, python_work, roofline_work
+from vertimrf.cli.bench import COLUMNS, MOST_ENCRYPTED, SECRET, VALUES, planned, work_of
+from vertimrf.kernels.jit import threads
+from vertimrf.releases.register import KINDS
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
+from vertimrf.releases.scheduled_pairs.parameters import ScheduledPair, ScheduledPairs
+from vertimrf.releases.shared_keys.encoding import SharedKeyEncoder
+from vertimrf.releases.shared_keys.parameters import SharedKeys
 
 STREAMED = ["count-sketch", "scheduled-pairs", "published"]
 SIDES = range(4), range(4, 8)
@@ -56,27 +53,33 @@ def dense(n, d, keys):
     return lambda: encode_dense(np.uint64(1), np.uint64(2), digests, codes, first, 20, levels)
 
 
-@pytest.mark.parametrize("encoder", STREAMED)
+@pytest.mark.usual(10**5)
+@pytest.mark.parametrize("encoder", KINDS)
 def test_encoding(speed, encoder, rows, on):
+    if encoder == "encrypted" and rows > MOST_ENCRYPTED:
+        pytest.skip("rows have hundreds of bytes each")
     work = work_of(encoder, rows)
-    scales = {"counters": work.counters, "moved": work.moved, "scattered": work.scattered}
-    speed(work.encode, rows, on, **scales)
+    scattered = {"scattered": work.counters, "width": work.width, "moved": work.moved}
+    speed(work.encode, on, rounds=3, rows=rows, **(scattered if work.counters else {}))
 
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_merging(speed, encoder):
-    speed(work_of(encoder, 10**4).merge, 10**4)
+    """Two states are read, and one is written."""
+    plan = planned(encoder, 10**4)
+    state = plan.sketch.held(plan.groups_by_party, 0) * plan.sketch.width
+    speed(work_of(encoder, 10**4).merge, moved=3 * state)
 
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_estimates_of_all_cells(speed, encoder, on):
-    speed(work_of(encoder, 10**4).estimate, 10**4, on)
+    speed(work_of(encoder, 10**5).estimate, on, cells=(COLUMNS * VALUES) ** 2)
 
 
 def test_pairs_beside_every_pair(speed, hold, million):
     keys = 131_072 if million == 10**6 else 1024
     every, (digests, codes) = dense(1000, 1, keys), table(500, 1)
-    mine, hashed = speed(both_parties(million, keys), million, reference=every)
+    mine, hashed = speed(both_parties(million, keys), reference=every, rows=million)
     pair = mine / (2 * million * keys)
     hold("  per pair, times the dense kernel", hashed / (1000 * keys) / pair)
     begin = time.perf_counter()
@@ -89,7 +92,7 @@ def test_pairs_beside_the_roofline(speed, hold, million):
     keys = 131_072 if million == 10**6 else 1024
     works = [roofline_work(pairs_plan(keys), list(side), million) for side in SIDES]
     mine, least = speed(
-        both_parties(million, keys), million, reference=lambda: [work() for work in works]
+        both_parties(million, keys), reference=lambda: [work() for work in works], rows=million
     )
     hold("  times the roofline", mine / least)
 
@@ -97,7 +100,7 @@ def test_pairs_beside_the_roofline(speed, hold, million):
 @pytest.mark.slow
 def test_more_keys_and_records(speed, hold, million):
     few = both_parties(million, 131_072)
-    eightfold, once = speed(both_parties(million, 8 * 131_072), million, rounds=3, reference=few)
+    eightfold, once = speed(both_parties(million, 8 * 131_072), rounds=3, reference=few)
     hold("eight times the keys, times as long", eightfold / once)
     many = both_parties(10 * million, 131_072, million)
     seconds = []
@@ -117,7 +120,7 @@ def test_published_beside_every_pair(speed, hold, million):
         encoder.update(digests, codes)
         encoder.result()
 
-    mine, every = speed(action, million, reference=dense(million // 50, 8, 2000))
+    mine, every = speed(action, reference=dense(million // 50, 8, 2000), rows=million)
     hold("published shared keys, t=2,000, times dense", 50 * every / mine)
 
 
@@ -129,5 +132,5 @@ def test_two_threads(speed, hold, million):
         with threads(1):
             work()
 
-    two, one = speed(work, million, on=2, reference=single)
+    two, one = speed(work, 2, single, rows=million)
     hold("2 threads, times 1 thread", one / two)

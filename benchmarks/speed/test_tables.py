@@ -11,19 +11,19 @@ from vertimrf.tables.sources import open_pieces
 
 def test_a_table_of_many_files(speed, hold, million, tmp_path):
     """By processor time; memory is what Arrow had at most."""
-    rng, rows, parts = np.random.default_rng(0), 10 * million, tmp_path / "parts"
-    columns = {f"c{i}": rng.integers(0, size, rows) for i, size in enumerate((2, 5, 20, 90) * 2)}
-    table = pa.table({"id": rng.permutation(rows), **columns})
+    rng, records, parts = np.random.default_rng(0), 10 * million, tmp_path / "parts"
+    columns = {f"c{i}": rng.integers(0, size, records) for i, size in enumerate((2, 5, 20, 90) * 2)}
+    table = pa.table({"id": rng.permutation(records), **columns})
     tenth, one = tmp_path / "tenth.parquet", tmp_path / "one.parquet"
     pq.write_table(table[:million], tenth)
-    pq.write_table(table, one, row_group_size=rows // 100)
+    pq.write_table(table, one, row_group_size=records // 100)
     parts.mkdir()
     for i in range(100):
-        pq.write_table(table[i * rows // 100 : (i + 1) * rows // 100], parts / f"{i}.parquet")
+        pq.write_table(table[i * records // 100 : (i + 1) * records // 100], parts / f"{i}.parquet")
 
     def read(path):
         begin = time.process_time()
-        assert sum(piece.num_rows for piece in open_pieces(path).read()) in (rows, million)
+        assert sum(piece.num_rows for piece in open_pieces(path).read()) in (records, million)
         return time.process_time() - begin
 
     def peak(path):
@@ -37,7 +37,7 @@ def test_a_table_of_many_files(speed, hold, million, tmp_path):
 
     least = peak(tenth)
     hold("ten times the rows in 100 files, times the memory", peak(parts) / least)
-    speed(lambda: read(parts), rows, rounds=1)
+    speed(lambda: read(parts), rounds=1, rows=records)
     turns = [(read(parts), read(one)) for _ in range(5)]
     many, single = (sorted(each)[2] for each in zip(*turns, strict=True))
     hold("100 files, times one of the same rows, by processor time", many / single)

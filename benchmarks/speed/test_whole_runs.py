@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.speed.measured import KEPT
-from benchmarks.speed.paths import synthesize
+from vertimrf import synthesize
 
 
+@pytest.mark.usual(10**5)
 def test_whole_runs(speed, rows, on):
     steps = np.random.default_rng(0).integers(0, 3, (8, rows))
     columns = {f"a{i}": codes for i, codes in enumerate(np.cumsum(steps, axis=0) % 6)}
@@ -20,7 +21,7 @@ def test_whole_runs(speed, rows, on):
         pa.table(ids | dict(half))
         for half in (list(columns.items())[:4], list(columns.items())[4:])
     ]
-    speed(lambda: synthesize(tables, "id", 1.0), rows, on, rounds=1)
+    speed(lambda: synthesize(tables, "id", 1.0), on, rounds=1, rows=rows)
 
 
 @pytest.mark.slow
@@ -36,6 +37,6 @@ def test_start(speed, hold):
             subprocess.run(warm, env=KEPT | {"NUMBA_CACHE_DIR": cache}, check=True)
 
         cached()
-        second, first = speed(cached, 1, rounds=1, reference=cold)
+        second, first = speed(cached, rounds=1, reference=cold)
     hold("cold compilation, whole process [s]", first)
     hold("second process, from the cache [s]", second)

@@ -1,19 +1,16 @@
-"""Tables of a hundred attributes: counting, marginals, sampling and whole runs, each against its bar.
+"""Whole runs on tables of a hundred attributes, on Adult and of the demo, each against its bar.
 
     python benchmarks/speed/wide.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult and pisa (NAME.csv.gz with record_id and integer codes, NAME-domain.json); rows that need them say so where
-they are absent. The peer is mbi 2.0.0 (`pip install "mbi==2.0.0"`, the extra `peers`), in float64, in this process. Whole runs
-are commands, timed with their start-up, after one that compiled. Run it on an otherwise idle machine. --quick ends within a minute: counting fewer records, and Adult.
---smoke takes a few columns and a generated table.
+they are absent. Runs are commands, timed with their start-up, after one that compiled. Run it on an otherwise idle machine.
+--quick has Adult. --smoke takes a few columns of a generated table.
 """
 
 import importlib.util
-import itertools
 import json
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
@@ -22,155 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.speed.measured import measured
-from benchmarks.speed.model import Peer
+from benchmarks.speed.problems import CENSUS
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
-
-# Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).
-CENSUS = tuple(
-    np.fromstring(
-        """
-    3 40 40 113 15 2 130 5 8 11 8 2 3 3 65 14 2 2 3 17 6 2 88 13 6 4 12 10 6 5 6 80 83 31 34 31
-    32 6 6 8 10 2 8 2 23 23 13 23 4 12 3 4 8 112 118 109 111 7 9 20 8 37 3 43 65 104 101 95 101
-    5 9 45 28 6 4 4 4 2 4 5 3
-    """,
-        int,
-        sep=" ",
-    ).tolist()
-)
-
-
-def clock(work):
-    """Wall seconds, and what the work returns."""
-    start = time.perf_counter()
-    out = work()
-    return time.perf_counter() - start, out
-
-
-class CensusPeer(Peer):
-    """mbi on the census domain."""
-
-    names = tuple(str(i) for i in range(len(CENSUS)))
-
-    def counted(self, codes, pairs):
-        data = self.mbi.Dataset(
-            dict(zip(self.names, codes, strict=True)), self.mbi.Domain(self.names, CENSUS)
-        )
-        return [
-            np.asarray(data.project((str(a), str(b))).datavector(flatten=False)) for a, b in pairs
-        ]
-
-    def model(self, ours):
-        """Our factors as mbi's model, with our marginals of the same attributes: mbi's own calibration compiles for minutes."""
-        domain, (factors, marginals) = self.mbi.Domain(self.names, CENSUS), ({}, {})
-        for f, table in zip(
-            ours.factors, ours.marginals([f.attributes for f in ours.factors]), strict=True
-        ):
-            names = tuple(map(str, f.attributes))
-            factors[names] = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
-            marginals[names] = self.mbi.Factor(domain.project(names), table)
-        potentials, beliefs = (
-            self.mbi.CliqueVector(domain, tuple(vector), vector) for vector in (factors, marginals)
-        )
-        return self.mbi.MarkovRandomField(
-            potentials=potentials, marginals=beliefs, total=ours.total
-        )
-
-
-def census_codes(records):
-    rng = np.random.default_rng(0)
-    return np.stack([rng.integers(0, size, records).astype(np.uint16) for size in CENSUS])
-
-
-def census_model(records):
-    """A fitted model of 80 marginals that form a tree over the attributes, no clique above 5e5 cells."""
-    from vertimrf.model.fit import FitOptions, fit
-    from vertimrf.model.measurement import Measurement
-
-    rng = np.random.default_rng(1)
-    sigma = 50.0
-    measurements = []
-    order = rng.permutation(len(CENSUS))
-    for i in range(1, len(order)):
-        a, b = sorted((int(order[i]), int(order[rng.integers(max(0, i - 6), i)])))
-        truth = (
-            rng.dirichlet(np.full(CENSUS[a] * CENSUS[b], 0.3)).reshape(CENSUS[a], CENSUS[b])
-            * records
-        )
-        measurements.append(
-            Measurement((a, b), (None, None), truth + sigma * rng.normal(size=truth.shape), sigma)
-        )
-    return fit(CENSUS, measurements, records, options=FitOptions(steps=2))
-
-
-def peer_or_none():
-    return CensusPeer() if importlib.util.find_spec("mbi") else None
-
-
-def versus(name, ours, theirs):
-    yield Verdict(f"{name}, s", ours)
-    yield Verdict(f"{name}: times faster than mbi", None if theirs is None else theirs / ours)
-
-
-def counting_rows(data, size):
-    """All pair tables counted from records."""
-    from vertimrf.kernels.contingency import all_pairs
-
-    records, some = {FULL: (1_000_000, 324), QUICK: (100_000, 40), SMOKE: (10_000, 3)}[size]
-    pairs = list(itertools.combinations(range(len(CENSUS)), 2))
-    codes = census_codes(records)
-    all_pairs(codes[:, :1000].copy(), CENSUS, pairs[:9])
-    ours, counted = clock(lambda: all_pairs(codes, CENSUS, pairs))
-    peer, theirs = peer_or_none(), None
-    if peer is not None:
-        # Every pair takes mbi one histogram of all records; a part of them is asked for.
-        asked = sorted(map(int, np.random.default_rng(2).choice(len(pairs), some, replace=False)))
-        peer.counted(codes[:, :1000], pairs[:3])
-        seconds, tables = clock(lambda: peer.counted(codes, [pairs[i] for i in asked]))
-        theirs = seconds / len(asked) * len(pairs)
-        assert all((table == counted[i]).all() for i, table in zip(asked, tables, strict=True))
-    name = f"3,240 pair tables counted from {records:,} rows (mbi: from {some} of them)"
-    yield from versus(name, ours, theirs)
-
-
-def marginal_rows(data, size):
-    """All pair marginals of a fitted model."""
-    pairs = list(itertools.combinations(range(len(CENSUS)), 2))
-    model = census_model(1e6)
-    census_model(1e4).marginals(pairs)
-    ours, marginals = clock(lambda: model.marginals(pairs))
-    peer = peer_or_none()
-    theirs = worst = None
-    if peer is not None:
-        # Pairs that a clique holds are few, and mbi has them ready; the others take it an elimination each, which it compiles.
-        other = peer.model(model)
-        apart = [i for i, pair in enumerate(pairs) if model.tree.covering(pair) < 0]
-        asked = sorted(map(int, np.random.default_rng(2).choice(apart, 10, replace=False)))
-        tables = [peer.marginal(other, pairs[i]) for i in asked]
-        again, _ = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
-        theirs = again / len(asked) * len(apart)
-        worst = max(
-            float(np.abs(table - marginals[i]).max()) / model.total
-            for i, table in zip(asked, tables, strict=True)
-        )
-    name = "3,240 pair marginals of a fitted model (mbi: from 10 of them, compiled before)"
-    yield from versus(name, ours, theirs)
-    yield Verdict("their largest difference from mbi's probabilities", worst)
-
-
-def sampling_rows(data, size):
-    """Synthetic rows from a fitted model."""
-    from vertimrf.model.sample import sample
-
-    records = {FULL: 1_000_000, SMOKE: 1000}[size]
-    model = census_model(1e6)
-    sample(model, 1000, np.random.default_rng(0))
-    ours, _ = clock(lambda: sample(model, records, np.random.default_rng(0)))
-    peer, theirs = peer_or_none() if size == FULL else None, None
-    if peer is not None:
-        other = peer.model(model)
-        other.synthetic_data(rows=records // 10)
-        theirs, _ = clock(lambda: other.synthetic_data(rows=records))
-    yield from versus(f"{records:,} synthetic rows", ours, theirs)
 
 
 def generated(path, sizes, records, seed):
@@ -275,9 +125,6 @@ def log_uniform(least, most, count):
 
 # What is measured, from the data folder and the size, and the sizes that have it.
 ROWS = (
-    (counting_rows, (FULL, QUICK, SMOKE)),
-    (marginal_rows, (FULL,)),
-    (sampling_rows, (FULL, SMOKE)),
     (partial(file_rows, name="adult", split="8,7", epsilon=0.8), (FULL, QUICK)),
     (demo_rows, (FULL,)),
     (partial(file_rows, name="pisa", split="41,40", epsilon=1.0), (FULL,)),
@@ -340,7 +187,7 @@ ROWS = (
 
 
 def main():
-    quick = "a minute: counting fewer records, and Adult"
+    quick = "a minute: Adult"
     options = arguments(__doc__, quick=quick, data="adult and pisa").parse_args()
     chosen = [rows for rows, sizes in ROWS if options.size in sizes]
     verdicts = (row for rows in chosen for row in rows(options.data, options.size))

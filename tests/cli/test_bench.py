@@ -1,10 +1,11 @@
 """The benchmark of the command line: every figure has a unit, and a machine to compare with."""
 
-import numpy as np
-import pytest
-from commands import refused
+import re
 
-from vertimrf.cli.bench import MOST_ENCRYPTED, Machine, in_words, planned, run_bench, work_of
+import pytest
+from commands import good, refused
+
+from vertimrf.cli.bench import MOST_ENCRYPTED, in_words, planned, run_bench, work_of
 from vertimrf.errors import PlanError
 from vertimrf.releases.register import KINDS
 
@@ -13,56 +14,65 @@ def test_every_encoder_has_its_figures_beside_the_machine_s():
     figures = run_bench(2000, [], [1])
     (machine,) = figures["machine"]
     assert machine["threads"] == 1
-    assert min(machine["copy"], machine["scatter"]) > 1e6
+    assert min(machine["copy"], machine["additions"]) > 1e5
     encoders = {one["encoder"]: one for one in figures["encoders"]}
     assert [*encoders] == [*KINDS]
-    plans = {name: planned(name, 2000) for name in KINDS}
-    pairs, shared = (plans[name].sketch for name in ("scheduled-pairs", "published"))
-    # Repetitions of 4 columns; the keys of 16 pairs, of which a column has 4; all keys of 4 columns; one response; 8 values.
-    added = {
-        "count-sketch": plans["count-sketch"].sketch.repetitions * 4,
-        "scheduled-pairs": sum(pair.keys for pair in pairs.pairs),
-        "published": shared.keys * 4,
-        "grr": 4,
-        "encrypted": 32,
-    }
     for name, one in encoders.items():
-        seconds = one["encode_seconds"]
-        assert one["rows_per_second"] * seconds == pytest.approx(2000)
-        assert one["counters_per_second"] * seconds == pytest.approx(2000 * added[name])
-        sent = plans[name].message_size(0)
+        plan, seconds = planned(name, 2000), one["encode_seconds"]
+        sent = plan.message_size(0)
         if name == "encrypted":
-            sent += sum(
-                size for *_, size in plans[name].sketch.files(plans[name].groups_by_party)[:-1]
-            )
+            sent += sum(size for *_, size in plan.sketch.files(plan.groups_by_party)[:-1])
         assert one["message_bytes"] == sent
+        assert one["rows_per_second"] * seconds == pytest.approx(2000)
         assert one["efficiency"] == 1
-        moved = one["bytes_per_second"] * seconds
-        adds = 8 * 2000 * added[name] * (name == "count-sketch")
-        assert moved == pytest.approx(2000 * 16 + sent + adds)
-        assert (one["roofline"] is None) == (name in ("grr", "encrypted"))
-        if one["roofline"] is None:
+        bound = [one[f"{what}_per_second"] for what in ("counters", "bytes")]
+        if name in ("grr", "encrypted"):
+            assert [*bound, one["roofline"]] == [None] * 3
             continue
-        least = (moved - adds) / machine["copy"] + adds / machine["scatter"]
+        counters, touched = (figure * seconds for figure in bound)
+        width = 4 if name == "count-sketch" else 1
+        assert touched == pytest.approx(2000 * 16 + sent + 2 * width * counters)
+        least = (2000 * 16 + sent) / machine["copy"] + counters / machine["additions"]
         assert one["roofline"] == pytest.approx(least / seconds)
-    assert len(in_words(figures)) == 3 + len(KINDS)
+    lines = "\n".join(in_words(figures)).splitlines()[3:-6]
+    assert [line.split()[0] for line in lines] == ["encoder", "s", *KINDS]
+    assert len({len(line) for line in lines}) == 1
 
 
-def test_encryption_has_few_rows_and_no_roofline():
-    work = work_of("encrypted", 20)
+def test_counters_are_those_that_must_be_touched():
+    sketch = planned("count-sketch", 2000).sketch
+    assert work_of("count-sketch", 2000).counters == 2000 * 4 * sketch.repetitions
+    # Of geometric levels about log(keys) of the keys' records are drawn, not each record under each key.
+    pairs = planned("scheduled-pairs", 10**5).sketch
+    keys = sum(pair.keys for pair in pairs.pairs)
+    assert 8 * keys < work_of("scheduled-pairs", 10**5).counters < 8 * keys * 40 < 10**5 * keys / 10
+
+
+def test_encryption_has_few_rows():
     # Of so few rows columns are halved.
-    assert (work.rows, work.counters, work.merge) == (20, 20 * 4, None)
-    assert np.isfinite(work.least(Machine(1, 1e9, 1e9)))
+    work = work_of("encrypted", 20)
+    assert (work.rows, work.counters, work.merge) == (20, 0, None)
     assert MOST_ENCRYPTED < 10**6
+
+
+def test_a_plan_says_encoder_rows_and_run(tmp_path):
+    plan = planned("count-sketch", 2000)
+    plan.save(tmp_path / "plan.json")
+    said = good("bench", "--threads 1 --like", tmp_path / "plan.json")
+    assert re.search(r"\ncount-sketch +1 +2,000 ", said)
+    assert "encrypted" not in said
+    assert "forecast:\n  one: about" in said
 
 
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        ("--rows 1", "2 to 134,217,728 rows"),
-        ("--threads 0", "1 to "),
+        ("--rows 1", "1 is not in the range 2<=x"),
+        ("--threads 0", "Kernels here have 1 to "),
+        ("--threads 1,4096", "not 1, 4096"),
+        ("--against xxhash", "datasketches"),
         ("--threads 1,x", "whole numbers separated by commas"),
-        ("--encoder none", "No encoder 'none': choose of count-sketch"),
+        ("--encoder none", "'none' is not one of 'count-sketch'"),
         ("--like missing.json", "missing.json"),
     ],
 )
@@ -71,5 +81,5 @@ def test_what_cannot_be_measured_is_said(words, sentence):
 
 
 def test_python_callers_hear_it_too():
-    with pytest.raises(PlanError, match="rows"):
-        run_bench(0)
+    with pytest.raises(PlanError, match="not 0"):
+        run_bench(several=[0])

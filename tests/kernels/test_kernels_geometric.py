@@ -11,7 +11,7 @@ import pytest
 from oracles import ALPHA, cdf, chi_square, siphash
 from scipy import stats
 
-from benchmarks.speed.baselines import encode_dense
+from benchmarks.speed.beside import encode_dense
 from vertimrf.kernels import geometric
 from vertimrf.kernels.geometric import (
     SHARE,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import get_host_cpu_name
 
 from ..columns.column import Attribute
 from ..errors import PlanError
@@ -25,6 +26,7 @@ from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.noise import SystemNoise
 from ..progress import SILENT, Progress
+from ..releases.encoder import guess_stops
 from ..releases.register import KINDS, kind_of
 from ..releases.release import ROWS, Side
 from ..server.cross_party import cross_party_marginals
@@ -36,7 +38,7 @@ COLUMNS, VALUES, MESSAGE = 4, 8, 1 << 19
 SECRET = bytes(32)
 REPEATS = 3
 # Encrypted rows have hundreds of bytes each, and datasketches takes a microsecond an id.
-MOST_ENCRYPTED, MOST_IDS, MOST_ROWS = 1 << 17, 1 << 20, 1 << 27
+MOST_ENCRYPTED, MOST_IDS = 1 << 17, 1 << 20
 # Bytes of an array that no cache holds. Places and entries of scattered additions are a count
 # sketch's: the second-level cache holds them.
 COPIED, PLACES, BUCKETS, ROUNDS = 1 << 26, 1 << 14, 2048, 1 << 9
@@ -49,13 +51,13 @@ class Machine:
     Attributes:
         threads: number of threads.
         copy: bytes read and written by a copy, in a second.
-        scatter: bytes read and written by additions to 32-bit counters at random places, in a
-            second.
+        additions: to 32-bit counters at random places of a table that the second-level cache holds,
+            in a second.
     """
 
     threads: int
     copy: float
-    scatter: float
+    additions: float
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ class Work:
 
     Attributes:
         rows: records.
-        counters: counters that records are added to, once for each record.
-        scattered: those whose place a hash draws, so that the machine must add to each.
+        counters: that records are added to or raise, at places that a hash draws, once for each
+            record that does; 0 where arithmetic takes the time.
+        width: bytes of a counter.
         message: bytes of the party's message.
         encode: from arrays to what is published.
         merge: the state of one half of the table with another's; None for encryption.
@@ -74,7 +77,7 @@ class Work:
 
     rows: int
     counters: float
-    scattered: float
+    width: int
     message: int
     encode: Callable[[], Any]
     merge: Callable[[], Any] | None
@@ -87,7 +90,7 @@ class Work:
 
     def least(self, machine: Machine) -> float:
         """Seconds in which the machine moves these bytes as a copy does, and adds to these counters."""
-        return self.moved / machine.copy + 8 * self.scattered / machine.scatter
+        return self.moved / machine.copy + self.counters / machine.additions
 
 
 def median_seconds(action: Callable[[], Any], repeats: int = REPEATS) -> float:
@@ -116,7 +119,7 @@ def measure_machine() -> Machine:
     adding = median_seconds(
         lambda: for_each(number, lambda one: scatter_add(places, tables[one], ROUNDS))
     )
-    return Machine(number, 2 * COPIED / copying, 8 * number * ROUNDS * PLACES / adding)
+    return Machine(number, 2 * COPIED / copying, number * ROUNDS * PLACES / adding)
 
 
 def table(rows: int) -> tuple[Any, Any]:
@@ -147,8 +150,8 @@ def planned(encoder: str, rows: int) -> Plan:
 def work_of(encoder: str, rows: int) -> Work:
     """What an encoder does; estimating encrypted counts is the other party's sums and their opening."""
     plan = planned(encoder, rows)
-    sketch, names, rows = plan.sketch, plan.party_names, plan.expected_records
-    assert sketch is not None
+    sketch: Any = plan.sketch
+    names, rows = plan.party_names, plan.expected_records
     digests, codes = table(rows)
     sizes = [plan.groups[g].size for g in plan.groups_of(0)]
     values = (codes * np.array(sizes, np.uint16)[:, None] // VALUES).astype(np.uint16)
@@ -195,11 +198,18 @@ def work_of(encoder: str, rows: int) -> Work:
             received = [one.run(mine, {names[1]: answers[names[0]]}), two.run(theirs)]
         return cross_party_marginals(plan, received, model, float(rows), SILENT)
 
-    counters = float(rows) * sketch.added(plan.groups_of(0))
+    groups = plan.groups_of(0)
+    added = rows * sketch.added(groups)
+    # Of levels only those are drawn that a row does not reach in any case.
+    levels = sketch.shapes(groups, 1) if halves and not added else []
+    drawn = (
+        keys * 0.5 ** guess_stops(np.array([rows // size]), keys, sketch)[0]
+        for size, keys in levels
+    )
     return Work(
         rows,
-        counters,
-        counters * sketch.hashed,
+        added or rows * sum(drawn),
+        4 if added else 1,
         plan.message_size(0, rows) + sum(size for _, sender, *_, size in files if sender == 0),
         encode,
         (lambda: halves[0].merge_state(halves[1])) if halves else None,
@@ -212,33 +222,32 @@ def run_bench(
     encoders: Sequence[str] = (),
     several: Sequence[int] = (),
     progress: Progress = SILENT,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Any]:
     """Time the encoders at one of two parties with random tables.
 
     Args:
-        rows: number of records; encrypted counts have at most MOST_ENCRYPTED.
+        rows: number of records, at least 2; encrypted counts have at most MOST_ENCRYPTED.
         encoders: their names in plans; empty means all.
         several: numbers of threads; empty means 1 and all.
         progress: receives what is measured.
 
     Returns:
-        ``machine``: its bandwidths (:class:`Machine`) for every number of threads; ``encoders``: for
-        every encoder and number of threads its figures, in SI units and with shares as fractions.
+        ``processor``, ``cores``; ``machine``: its bandwidths (:class:`Machine`) for every number of
+        threads; ``encoders``: for every encoder and number of threads its figures, in SI units and with
+        shares as fractions; None where a figure means nothing.
 
     Raises:
-        PlanError: a number is out of range, or an encoder is unknown.
+        PlanError: there are no such numbers of threads.
     """
     most = numba.config.NUMBA_NUM_THREADS
     several = sorted(set(several or (1, most)))
-    if not 2 <= rows <= MOST_ROWS or several[0] < 1 or several[-1] > most:
+    if several[0] < 1 or several[-1] > most:
         raise PlanError(
-            f"A benchmark has 2 to {MOST_ROWS:,} rows and 1 to {most} threads (NUMBA_NUM_THREADS), not {rows:,} and {several}."
+            f"Kernels here have 1 to {most} threads (NUMBA_NUM_THREADS), not {', '.join(map(str, several))}."
         )
-    if unknown := set(encoders) - set(KINDS):
-        raise PlanError(f"No encoder {min(unknown)!r}: choose of {', '.join(KINDS)}.")
     machines, figures = [], []
     for number in several:
-        progress.step(f"bandwidths, {number} threads")
+        progress.step(f"the machine on {number} threads")
         with threads(number):
             machines.append(measure_machine())
     for name in encoders or KINDS:
@@ -254,24 +263,33 @@ def run_bench(
             first = first or used
             figures[-1]["efficiency"] = first / used
             progress.advance(done, len(machines))
-    return {"machine": [asdict(machine) for machine in machines], "encoders": figures}
+    return {
+        "processor": get_host_cpu_name(),
+        "cores": numba.config.NUMBA_DEFAULT_NUM_THREADS,
+        "machine": [asdict(machine) for machine in machines],
+        "encoders": figures,
+    }
 
 
 def _measure(work: Work, machine: Machine) -> dict[str, Any]:
     """An encoder's figures on one number of threads."""
-    repeats = 1 if work.merge is None else REPEATS
+    # Encryption, and rows of responses, are bound by arithmetic.
+    repeats = REPEATS if work.counters else 1
     seconds = median_seconds(work.encode, repeats)
+    rates = {
+        "counters_per_second": work.counters,
+        "bytes_per_second": work.moved + 2 * work.width * work.counters,
+        "roofline": work.least(machine),
+    }
     return {
         "threads": machine.threads,
         "rows": work.rows,
         "encode_seconds": seconds,
         "rows_per_second": work.rows / seconds,
-        "counters_per_second": work.counters / seconds,
-        "bytes_per_second": (work.moved + 8 * work.scattered) / seconds,
-        # Encryption, and rows of responses, are bound by arithmetic.
-        "roofline": None if work.merge is None else work.least(machine) / seconds,
+        **{name: (work.counters and rate / seconds) or None for name, rate in rates.items()},
+        "efficiency": 1.0,
         "message_bytes": work.message,
-        "merge_seconds": None if work.merge is None else median_seconds(work.merge, repeats),
+        "merge_seconds": work.merge and median_seconds(work.merge, repeats),
         "estimate_seconds": median_seconds(work.estimate, repeats),
     }
 
@@ -302,22 +320,33 @@ def against_datasketches(rows: int) -> dict[str, float]:
     return {"vertimrf": ours, "datasketches": other, "ratio": ours / other}
 
 
+# By what figures from the fourth on are multiplied in the table.
+SCALES = (1, 1e-6, 1e-6, 1e-9, 100, 100, 1e-6, 1e3, 1e3)
+HEADS = """
+encoder          threads        rows    encode    rows/s counters/s   bytes/s  roofline  efficiency   message     merge  estimate
+                                             s         M          M        GB         %           %        MB        ms        ms"""
+LEGEND = f"""
+A party of two has {COLUMNS} columns of {VALUES} values each; its message, where its size is free, at most {MESSAGE / 1e6:.2f} MB.
+encode: from arrays in memory to what is published. counters: that records are added to, or raise, at places that a hash draws.
+roofline: what moving the bytes of table and message and adding to the counters would take at the machine's rates, as a share of encoding;
+the rest is hashing and noise. -: arithmetic decides, or there is nothing to merge.
+efficiency: times as fast as the fewest threads, over times as many. merge: two halves of a table. estimate: all {COLUMNS**2} pairs, at the server."""
+
+
 def in_words(figures: dict[str, Any]) -> list[str]:
     """The figures of :func:`run_bench` as a table with units."""
-    lines = [
-        f"{m['threads']} threads: copy {m['copy'] / 1e9:.1f} GB/s, scattered additions {m['scatter'] / 1e9:.1f} GB/s"
+    lines = [f"{figures['cores']} cores ({figures['processor']})"]
+    lines += [
+        f"  threads {m['threads']}: copies {m['copy'] / 1e9:.1f} GB/s, additions at random places {m['additions'] / 1e6:,.0f} M/s"
         for m in figures["machine"]
     ]
-    lines += [
-        "",
-        "encoder           threads      rows   rows/s  counters/s    GB/s  roofline  efficiency   message    merge  estimate",
-    ]
+    lines.append(HEADS)
     for one in figures["encoders"]:
-        roofline = "-" if one["roofline"] is None else f"{one['roofline']:.1%}"
-        merge = "-" if one["merge_seconds"] is None else f"{1e3 * one['merge_seconds']:.2f} ms"
-        lines.append(
-            f"{one['encoder']:17} {one['threads']:7} {one['rows']:9,} {one['rows_per_second']:8.2g}"
-            f" {one['counters_per_second']:11.2g} {one['bytes_per_second'] / 1e9:7.2g} {roofline:>9} {one['efficiency']:11.0%}"
-            f" {one['message_bytes'] / 1e6:6.2f} MB {merge:>8} {1e3 * one['estimate_seconds']:6.1f} ms"
+        encoder, number, rows, *rest = one.values()
+        cells = (
+            "-" if value is None else f"{float(f'{value * scale:.3g}'):,g}"
+            for value, scale in zip(rest, SCALES, strict=True)
         )
-    return lines
+        head = f"{encoder:16}{number:8}{rows:12,}"
+        lines.append(head + "{:>10}{:>10}{:>11}{:>10}{:>10}{:>12}{:>10}{:>10}{:>10}".format(*cells))
+    return [*lines, LEGEND]

@@ -19,11 +19,22 @@ from .outputs import check_writable, write_json
 
 
 @main.command()
-@click.option("--rows", type=int, default=1_000_000, help="Records.")
-@click.option("--encoder", multiple=True, help="Only this encoder; may be repeated.")
+@click.option(
+    "--rows",
+    type=click.IntRange(2, 1 << 27),
+    help="Records. Default: 1,000,000, or those of a plan.",
+)
+@click.option(
+    "--encoder",
+    type=click.Choice([*KINDS]),
+    multiple=True,
+    help="Only this one; may be repeated. Default: all, or that of a plan.",
+)
 @click.option("--threads", help="Numbers of threads, such as 1,2,4. Default: 1 and all.")
-@click.option("--against", type=click.Choice(["datasketches"]), help="Compare with this library.")
-@click.option("--like", type=Path, help="A plan: also say what its run takes.")
+@click.option(
+    "--against", type=click.Choice(["datasketches"]), help="Also time a HyperLogLog of it."
+)
+@click.option("--like", type=Path, help="A plan: time its encoder, and say what its run takes.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def bench(
     rows: int,
@@ -33,16 +44,20 @@ def bench(
     like: Path | None,
     json_file: str | None,
 ) -> None:
-    """Measure the encoders' speed on this machine, beside its own bandwidths."""
+    """Time the encoders on this machine, on several threads, beside what it does at most."""
     from ..plan.forecast import forecast
     from ..plan.plan import Plan
     from .bench import against_datasketches, in_words, run_bench
 
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)
-    compared = {"datasketches": against_datasketches(rows)} if against else {}
+    if plan is not None and plan.sketch is not None:
+        encoder = encoder or (plan.sketch.encoder,)
+    if rows is None:
+        rows = 1_000_000 if plan is None else plan.expected_records
     several = [] if threads is None else parse_numbers(threads, "--threads")
     compile_kernels("party", "server", *(encoder or KINDS))
+    compared = {"datasketches": against_datasketches(rows)} if against else {}
     figures = run_bench(rows, encoder, several, for_terminal())
     write_json(json_file, {"kind": "benchmark"} | figures | compared)
     if json_file == "-":
@@ -50,11 +65,12 @@ def bench(
     lines = in_words(figures)
     for name, ids in compared.items():
         lines.append(
-            f"\nSketch of a set: {ids['vertimrf']:.2g} ids/s, {name} {ids[name]:.2g} ids/s: {ids['ratio']:.1f} times as fast."
+            f"\nA sketch of a set on one thread: {ids['vertimrf'] / 1e6:.1f} M ids/s, {ids['ratio']:.1f} times"
+            f" the {ids[name] / 1e6:.1f} M ids/s of {name}, which takes one id a call."
         )
     if plan is not None and (expected := forecast(plan)) is not None:
         roles = *zip(plan.party_names, expected.parties, strict=True), ("server", expected.server)
-        lines += ["", *(f"{like}, {name}: {one}" for name, one in roles)]
+        lines += [f"\nA run of {like}, forecast:", *(f"  {name}: {one}" for name, one in roles)]
     click.echo("\n".join(lines))
 
 

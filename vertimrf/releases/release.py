@@ -93,7 +93,6 @@ class CrossPartyRelease(ABC):
         tells_matches: whether the server can estimate how many records two parties have in common.
         publishes_rows: whether the exact number of records is released. Neighbouring tables then
             differ by replacing one record.
-        hashed: whether a hash draws the places of the counters that a record is added to.
         claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.
@@ -113,7 +112,6 @@ class CrossPartyRelease(ABC):
     width: ClassVar[int] = 1
     tells_matches: ClassVar[bool] = False
     publishes_rows: ClassVar[bool] = False
-    hashed: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
@@ -244,8 +242,8 @@ class CrossPartyRelease(ABC):
         """One line for people."""
 
     def added(self, groups: Sequence[int]) -> int:
-        """Number of counters that a party adds a record of these groups to."""
-        return sum(columns for _, columns in self.shapes(groups, 1))
+        """Counters that a party adds a record of these groups to, at places that a hash draws."""
+        return 0
 
     def packed_size(self, parties: Groups, party: int, rows: int) -> int:
         """Bytes of a party's tables in its message.

@@ -64,7 +64,6 @@ class CountSketches(CrossPartyRelease):
     # Counters have 32 bits until they are cut.
     width = 5
     tells_matches = True
-    hashed = True
     floor = 0
 
     def __post_init__(self) -> None:

@@ -169,10 +169,6 @@ class EncryptedCounts(CrossPartyRelease):
         """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
         return []
 
-    def added(self, groups: Sequence[int]) -> int:
-        """See :class:`CrossPartyRelease`."""
-        return sum(map(self.rows, groups))
-
     def check(self, sizes: Sequence[int], parties: Sequence[int]) -> None:
         """See :class:`CrossPartyRelease`; two to eight parties have groups."""
         super().check(sizes, parties)

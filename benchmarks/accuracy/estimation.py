@@ -40,16 +40,9 @@ from vertimrf.tables.ids import record_digests
 PAIRS = 56
 
 
-@dataclass(frozen=True)
-class Options:
-    """What every part is told."""
-
-    size: str
-    data: Path
-
-    def choose(self, full, quick, smoke):
-        """A number by size."""
-        return full if self.size == FULL else smoke if self.size == SMOKE else quick
+def choose(options, full, quick, smoke):
+    """A number by size."""
+    return {FULL: full, QUICK: quick, SMOKE: smoke}[options.size]
 
 
 def levels_of(phantoms):
@@ -150,7 +143,7 @@ def likelihood(options):
     rng = np.random.default_rng(1)
     keys = (1 << 20) // PAIRS
     rows = []
-    repetitions = options.choose(2000, 200, 20)
+    repetitions = choose(options, 2000, 200, 20)
     for margins, share in (("exact", 0.0), ("with errors of n/200", 1 / 200)):
         z, ratios, names = [], [], []
         for n in (20_000, 1_000_000):
@@ -197,7 +190,7 @@ def curator(options):
     worst = max(cells, key=lambda cell: cell.bound(each, 0.0))
     where = f"sets {worst.left}, cell {worst.both}"
     name = f"trusted curator, n={n}, t=2^20, N={phantoms}: Cramér-Rao error / curator's {theirs:.0f} ({where})"
-    repetitions = options.choose(2000, 200, 20)
+    repetitions = choose(options, 2000, 200, 20)
     counts = replace(worst, left=n // 2, right=n // 2).estimate(
         np.random.default_rng(2), each, repetitions, n, 0.0
     )
@@ -312,8 +305,8 @@ def against_published(options):
     target, delta, keys, shared = (
         0.4,
         1 / n,
-        options.choose(1 << 20, 1 << 20, 1 << 15),
-        options.choose(2000, 2000, 100),
+        choose(options, 1 << 20, 1 << 20, 1 << 15),
+        choose(options, 2000, 2000, 100),
     )
 
     def events_at(rho):
@@ -329,7 +322,7 @@ def against_published(options):
         np.mean(
             [
                 rmse(paired(codes, bins, sketches, margins.sigma), truth)
-                for _ in range(options.choose(3, 1, 1))
+                for _ in range(choose(options, 3, 1, 1))
             ]
         )
     )
@@ -391,7 +384,7 @@ def run(options):
 def main():
     parser = arguments(__doc__, quick="fewer repetitions: a minute or two", data="adult")
     options = parser.parse_args()
-    finish(run(Options(options.size, options.data)), "estimation", options)
+    finish(run(options), "estimation", options)
 
 
 if __name__ == "__main__":

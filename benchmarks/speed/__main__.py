@@ -1,6 +1,6 @@
 """Run files of the suite and hold its ratios to their bars: python -m benchmarks.speed [FILE]... [--quick | --smoke] [--json FILE]
 
-A file is named without test_, as hashing; none means all. Benchmarks of some numbers of rows, which no bar is about, are left out.
+A file is named without test_, as hashing; none means all. Other than the usual numbers of rows are left out: no bar is about them.
 """
 
 import json
@@ -22,8 +22,8 @@ def rows(options):
         out = Path(folder) / "figures.json"
         words = [str(FOLDER / f"test_{name}.py") for name in options.files or FILES]
         words += ["-q", "-p", "no:cacheprovider", "--benchmark-only", f"--data={options.data}"]
-        words += ["--smoke"] if options.size == SMOKE else ["-k", "not _rows"]
-        words += ["-m", "slow or not slow"] if options.size == FULL else []
+        words += ["-k", "not _rows", *(["--smoke"] if options.size == SMOKE else [])]
+        words += ["-m", "slow or not slow" if options.size == FULL else "bars or not slow"]
         # Beside the tests this may be a worker of theirs, in which pytest-benchmark measures nothing.
         os.environ.pop("PYTEST_XDIST_WORKER", None)
         if code := pytest.main([*words, f"--benchmark-json={out}"]):

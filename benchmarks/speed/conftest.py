@@ -18,6 +18,9 @@ from vertimrf.kernels.jit import threads
 ROUNDS = 5
 COLUMNS = ("rows/s", "cells/s", "counters/s", "bytes/s", "roofline", "speed-up", "ratio")
 ROWS = (10**4, 10**5, 10**6, 10**7)
+MOST = numba.config.NUMBA_NUM_THREADS
+# Bars are for two cores, however many the machine has.
+TWO = min(2, MOST)
 
 
 def pytest_addoption(parser):
@@ -27,23 +30,26 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "usual(rows): the least that shows what users see")
+    config.addinivalue_line(
+        "markers", "bars: long; quick runs of python -m benchmarks.speed have it"
+    )
+
+
+def pytest_itemcollected(item):
+    if item.get_closest_marker("bars"):
+        item.add_marker("slow")
 
 
 def pytest_generate_tests(metafunc):
     """Rows from the usual ones up and down; numbers of threads 1, 2, 4 ... and all."""
     if "rows" in metafunc.fixturenames:
         usual = metafunc.definition.get_closest_marker("usual").args[0]
-        if metafunc.config.getoption("--smoke"):
-            some = [pytest.param(usual // 100, id="few_rows")]
-        else:
-            some = [
-                pytest.param(n, id=f"{n}_rows", marks=[] if n == usual else pytest.mark.slow)
-                for n in ROWS
-            ]
-        metafunc.parametrize("rows", some)
+        few = metafunc.config.getoption("--smoke")
+        some = [pytest.param(n, id=f"{n}_rows", marks=pytest.mark.slow) for n in ROWS if n != usual]
+        first = pytest.param(usual // (100 if few else 1), id="usual")
+        metafunc.parametrize("rows", [first, *some])
     if "on" in metafunc.fixturenames:
-        most = numba.config.NUMBA_NUM_THREADS
-        metafunc.parametrize("on", sorted({1 << i for i in range(most.bit_length())} | {most}))
+        metafunc.parametrize("on", sorted({1 << i for i in range(MOST.bit_length())} | {MOST}))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ import resource
 import time
 
 import numpy as np
+import pytest
 
 from benchmarks.speed.beside import additions_work
 from benchmarks.speed.test_encoding import table
@@ -15,6 +16,7 @@ from vertimrf.releases.count_sketches.parameters import CountSketches
 COUNTED = CountSketches(128, 2048, 32.0, 4, (8,) * 8)
 
 
+@pytest.mark.bars
 def test_count_sketches_beside_additions(speed, hold, million):
     """By processor time; and ten times the rows in chunks."""
 

@@ -65,10 +65,10 @@ def test_encoding(speed, encoder, rows, on):
 
 @pytest.mark.parametrize("encoder", STREAMED)
 def test_merging(speed, encoder):
-    """Two states are read, and one is written."""
+    """Of states that caches hold."""
     plan = planned(encoder, 10**4)
-    state = plan.sketch.held(plan.groups_by_party, 0) * plan.sketch.width
-    speed(work_of(encoder, 10**4).merge, moved=3 * state)
+    held = plan.sketch.held(plan.groups_by_party, 0)
+    speed(work_of(encoder, 10**4).merge, counters=held)
 
 
 @pytest.mark.parametrize("encoder", STREAMED)

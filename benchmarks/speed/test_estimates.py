@@ -4,10 +4,10 @@ import itertools
 import multiprocessing
 import resource
 
-import numba
 import numpy as np
 import pytest
 
+from benchmarks.speed.conftest import TWO
 from vertimrf.cli.bench import median_seconds
 from vertimrf.kernels.jit import threads
 from vertimrf.releases.scheduled_pairs.intersections import Side, estimate_pair
@@ -17,8 +17,6 @@ from vertimrf.releases.shared_keys.parameters import SharedKeys
 
 CROSSING = list(itertools.product(range(8), range(8, 15)))
 RECORDS = 45_222
-# The bars are for two cores, however many the machine has.
-TWO = min(2, numba.config.NUMBA_NUM_THREADS)
 
 
 def random_levels(rng, plan, records, shape):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from benchmarks import datasets
+from benchmarks.speed.conftest import TWO
 from benchmarks.speed.problems import Problem, measure_pairs
 from vertimrf import PlanOptions, Schema, make_plan
 from vertimrf.cli.bench import median_seconds
@@ -41,30 +42,20 @@ def bincounts(codes, sizes, pairs):
         )
 
 
-def drawn(adult, rows):
-    picked = np.random.default_rng(0).integers(0, adult.records, rows)
-    return np.ascontiguousarray(adult.codes[:, picked])
-
-
-@pytest.mark.usual(10**5)
-def test_contingency_tables(speed, adult, rows, on):
-    codes, sizes = drawn(adult, rows), adult.sizes
-    every = pairs_of(sizes)
-    work = {"rows": rows, "moved": codes.nbytes, "scattered": rows * len(every)}
-    speed(
-        lambda: all_pairs(codes, sizes, every), on, lambda: bincounts(codes, sizes, every), **work
-    )
-
-
-def test_contingency_tables_of_a_million(speed, hold, adult, million):
-    codes, sizes = drawn(adult, million), adult.sizes
-    every = pairs_of(sizes)
+@pytest.mark.usual(10**6)
+def test_contingency_tables(speed, hold, adult, rows, on):
+    sizes, picked = adult.sizes, np.random.default_rng(0).integers(0, adult.records, rows)
+    codes, every = np.ascontiguousarray(adult.codes[:, picked]), pairs_of(sizes)
     mine, numpy = speed(
         lambda: all_pairs(codes, sizes, every),
-        reference=median_seconds(lambda: bincounts(codes, sizes, every)),
-        rows=million,
+        on,
+        median_seconds(lambda: bincounts(codes, sizes, every)),
+        rows=rows,
+        moved=codes.nbytes,
+        scattered=rows * len(every),
     )
-    hold(f"all two-way counts of {million:,} records: times faster than np.bincount", numpy / mine)
+    if on == TWO:
+        hold(f"all two-way counts of {rows:,} records: times faster than np.bincount", numpy / mine)
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +124,7 @@ def test_fit_beside_mbi(speed, hold, problem, fits):
     hold("final loss, share of mbi's", final / fits.loss)
 
 
+@pytest.mark.bars
 @pytest.mark.parametrize("count", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_rounds_beside_mbi(speed, hold, problem, peer, smoke, count):
     """A loop that adds a pair each round and fits again, warm."""
@@ -171,6 +163,7 @@ def peak(data):
     return (status("VmHWM") - before) / (8 * tree.cells)
 
 
+@pytest.mark.bars
 def test_memory_of_a_model(speed, hold, smoke, pytestconfig):
     if smoke or sys.platform != "linux":
         pytest.skip("a minute, on Linux")
@@ -222,6 +215,7 @@ def test_sampling(speed, fitted, rows, on):
     speed(lambda: sample(fitted, rows, np.random.default_rng(0)), on, rounds=1, rows=rows)
 
 
+@pytest.mark.bars
 def test_sampling_beside_mbi(speed, hold, problem, peer, smoke, fits):
     """Rows of either's model, and how far they are from it; and mbi's marginals at our factors."""
     ours, count = fits.ours, 200_000 if fits.iterations == 300 else 1_000_000

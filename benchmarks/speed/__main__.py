@@ -23,7 +23,7 @@ def rows(options):
         words = [str(FOLDER / f"test_{name}.py") for name in options.files or FILES]
         words += ["-q", "-p", "no:cacheprovider", "--benchmark-only", f"--data={options.data}"]
         words += ["-k", "not _rows", *(["--smoke"] if options.size == SMOKE else [])]
-        words += ["-m", "slow or not slow" if options.size == FULL else "bars or not slow"]
+        words += ["-m", "slow or not slow" if options.size == FULL else "not slow"]
         # Beside the tests this may be a worker of theirs, in which pytest-benchmark measures nothing.
         os.environ.pop("PYTEST_XDIST_WORKER", None)
         if code := pytest.main([*words, f"--benchmark-json={out}"]):

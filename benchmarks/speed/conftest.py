@@ -30,14 +30,6 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "usual(rows): the least that shows what users see")
-    config.addinivalue_line(
-        "markers", "bars: long; quick runs of python -m benchmarks.speed have it"
-    )
-
-
-def pytest_itemcollected(item):
-    if item.get_closest_marker("bars"):
-        item.add_marker("slow")
 
 
 def pytest_generate_tests(metafunc):

@@ -1,12 +1,12 @@
 """Two plots from figures of `vertimrf bench --json`: rows a second by threads, and seconds by rows.
 
-    python benchmarks/speed/plots.py FILE... --out FILE
+    python benchmarks/speed/plots.py FILE... SVG
 
-Each file has another number of rows. Threads are those of the largest; seconds are on most threads.
+Each file has more rows than the one before it. Rows a second are of the last; seconds are on most threads.
 """
 
-import argparse
 import json
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -37,9 +37,5 @@ def draw(runs, out):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    read = (json.loads(path.read_text()) for path in options.files)
-    draw(sorted(read, key=lambda run: max(one["rows"] for one in run["encoders"])), options.out)
+    *files, out = sys.argv[1:]
+    draw([json.loads(Path(file).read_text()) for file in files], out)

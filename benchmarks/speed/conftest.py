@@ -118,7 +118,7 @@ def speed(benchmark, machine, alone, request):
             reference: takes turns with it, or seconds.
             rounds: as often.
             moved: bytes that it cannot do without reading or writing; what has arithmetic to wait for says none.
-            scattered: counters at places that data decide, which it adds to or raises.
+            scattered: counters at places that a hash draws, which it adds to or raises.
             width: bytes of a counter.
             work: rows, cells or counters, of which a second's number is shown.
         """

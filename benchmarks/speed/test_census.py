@@ -50,8 +50,7 @@ def test_all_pair_tables(speed, hold, peer, smoke, records, some):
         reference=seconds / some * len(PAIRS),
         rounds=1,
         rows=records,
-        moved=codes.nbytes,
-        scattered=records * len(PAIRS),
+        counters=records * len(PAIRS),
     )
     name = f"3,240 pair tables counted from {records:,} rows (mbi: from {some} of them)"
     hold_both(hold, name, mine, theirs)
@@ -92,6 +91,5 @@ def test_rows_of_a_wide_model(speed, hold, peer, smoke, model):
         reference=seconds,
         rounds=1,
         rows=count,
-        moved=2 * count * len(CENSUS),
     )
     hold_both(hold, f"{count:,} synthetic rows", mine, theirs)

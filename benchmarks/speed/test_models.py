@@ -51,8 +51,7 @@ def test_contingency_tables(speed, hold, adult, rows, on):
         on,
         median_seconds(lambda: bincounts(codes, sizes, every)),
         rows=rows,
-        moved=codes.nbytes,
-        scattered=rows * len(every),
+        counters=rows * len(every),
     )
     if on == TWO:
         hold(f"all two-way counts of {rows:,} records: times faster than np.bincount", numpy / mine)

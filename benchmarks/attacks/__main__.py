@@ -2,7 +2,7 @@
 
     python -m benchmarks.attacks [--only NAME] [--smoke] [--json FILE]
 
-To add an attack: a module in `benchmarks/attacks/` with a function that yields `Verdict`s, and its name in ATTACKS. Each attack
+To add an attack: a module in `benchmarks/attacks/` with a function `rows` that yields `Verdict`s, and its name in PLAYED. Each attack
 also shows that it works where its target is undefended; a row that would hold against a broken attacker is worth nothing.
 --smoke plays those of seconds; tests/benchmarks/test_adversary.py has the others.
 """
@@ -24,22 +24,24 @@ from benchmarks.attacks import (
 )
 from benchmarks.verdict import SMOKE, arguments, finish
 
-ATTACKS = {
-    "relay": relay.rows,
-    "bucket": bucket.rows,
-    "exchange": exchange.rows,
-    "collusion": collusion.rows,
-    "encrypted collusion": encrypted_collusion.rows,
-    "deviation": deviation.rows,
-    "forgotten noises": forgotten.rows,
-    "fingerprints": fingerprints.rows,
-    "double release": double_release.rows,
-    "refusals": refusals.rows,
-    "chosen ids": ids.rows,
-    "many places": many_places.rows,
-    "domains again": domains_again.rows,
-}
-SECONDS = ("fingerprints", "double release", "deviation", "forgotten noises")
+# In the order of play; each is called as its module.
+PLAYED = (
+    relay,
+    bucket,
+    exchange,
+    collusion,
+    encrypted_collusion,
+    deviation,
+    forgotten,
+    fingerprints,
+    double_release,
+    refusals,
+    ids,
+    many_places,
+    domains_again,
+)
+ATTACKS = {module.__name__.split(".")[-1]: module.rows for module in PLAYED}
+SECONDS = ("fingerprints", "double_release", "deviation", "forgotten")
 
 
 def play(names):

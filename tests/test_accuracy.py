@@ -7,7 +7,7 @@ from planning import plan_with
 
 from vertimrf import RunOptions, Schema
 from vertimrf.demo.run import run_demo
-from vertimrf.plan.verdict import in_percent
+from vertimrf.plan.verdict import percent
 from vertimrf.tables.sources import read_label
 from vertimrf.trial import open_tables, run_protocol
 from vertimrf.utility.distances import tvd
@@ -88,6 +88,6 @@ def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
         ("three columns together", "3-way, all"),
         ("pairs of columns across parties", "2-way, spanning two or more parties"),
     ):
-        known = {in_percent(figures["tvd"][marginals]["protocol"])}
+        known = {percent(figures["tvd"][marginals]["protocol"])}
         assert page.told[subject, "truth"] == known
-    assert page.told["single columns", "predicted"] == {in_percent(figures["predicted"]["column"])}
+    assert page.told["single columns", "predicted"] == {percent(figures["predicted"]["column"])}

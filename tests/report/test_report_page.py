@@ -23,11 +23,11 @@ import vertimrf
 from vertimrf import PlanOptions, write_report, write_table
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.model.trust import Evidence
-from vertimrf.plan.verdict import in_percent
+from vertimrf.plan.verdict import percent
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
-from vertimrf.report.page import compared, page, percent
+from vertimrf.report.page import compared, page
 from vertimrf.report.run import Run
 from vertimrf.utility.distances import tvd
 from vertimrf.utility.figures import utility
@@ -517,7 +517,7 @@ def test_values_stand_beside_what_was_released_and_beside_the_truth(made, plain)
     assert told[f"{name} = {common[0][0]:g}", "KS"] == {percent(column["ks"])}
     known = content(made.run, truth, None, beside).apart
     for subject, key in (("three columns together", "three"), ("single columns", "column")):
-        assert told[subject, "truth"] == {in_percent(known[key])}
+        assert told[subject, "truth"] == {percent(known[key])}
     # The truth by finer cell is that of the bins of which they are parts.
     drawn = content(made.run, truth, None, beside)
     codes = schema.attributes[place]

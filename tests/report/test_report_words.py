@@ -160,9 +160,9 @@ def test_small_probabilities_as_people_say_them():
 def test_errors_stand_as_predicted_and_in_truth():
     predicted = {"three": 0.132, "column": 0.004, "correlation": 0.0612, "mean": 0.1}
     assert errors_in_words(predicted, {"three": 0.2, "within": 0.031}) == [
-        ("single columns", "0.4 %", "–"),
+        ("single columns", "0.40 %", "–"),
         ("pairs of columns at one party", "–", "3.1 %"),
-        ("three columns together", "13 %", "20 %"),
+        ("three columns together", "13.2 %", "20.0 %"),
         ("correlations across parties, typical error", "± 0.061", "–"),
     ]
 

@@ -38,7 +38,7 @@ from .shares import (
     SCORE_SHARE,
     USUAL,
     Shares,
-    levels,
+    in_halves,
 )
 from .target import check_target
 from .verdict import useful, verdict
@@ -205,9 +205,8 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> Target:
     """The target with the attributes that are in two halves in all but one-way marginals.
 
     These are the attributes of so many values that a pair of two such would be noise alone at the
-    usual shares. What a workload names keeps its values. Several parties have more bins than two
-    where noise leaves enough (:func:`.shares.levels`). A single holder halves if most attributes
-    are so long: else it finds the pairs worth measuring by their R-scores.
+    usual shares (:func:`.shares.in_halves`). What a workload names keeps its values. Several parties
+    have more bins than two where noise leaves enough.
     """
     if (
         not kind_of(planning.encoder).forecast
@@ -215,18 +214,17 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> Target:
         or planning.population == OUTER
     ):
         return target
-    varying = set(itertools.chain(*map(schema.varying, schema.party_names)))
-    if len(varying) < 2:
+    columns = [schema.varying(name) for name in schema.party_names]
+    if len(set().union(*columns)) < 2:
         return target
     usual = USUAL if planning.shares is None else Shares(*planning.shares)
-    outlook = outlook_of(schema, planning, target)
-    if not outlook.message_bytes:
-        usual = usual.without_sketches()
-    most, bins = levels(outlook, usual)
     able = mergeable(schema) - target.workload.attributes
-    long = frozenset(a for a in varying & able if schema.sizes[a] > most)
-    halved = target.several or 2 * len(long) >= len(varying)
-    return replace(target, halved=long, bins=bins) if halved else target
+    outlook = in_halves(
+        outlook_of(schema, planning, target), usual, [[a in able for a in some] for some in columns]
+    )
+    flags = itertools.chain(*outlook.halved)
+    halved = frozenset(itertools.compress(itertools.chain(*columns), flags))
+    return replace(target, halved=halved, bins=outlook.bins)
 
 
 def _plans(

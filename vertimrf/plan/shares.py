@@ -19,12 +19,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..arrays import Flags, Floats
-from ..releases.encrypted_counts.parameters import MAX_CAPACITY, table_weight
+from ..releases.encrypted_counts.parameters import MAX_CAPACITY, table_weights
 from .defaults import SHARES
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
@@ -130,21 +131,22 @@ class Outlook:
         """Counters of columns across parties: one, a contrast, of a halved column."""
         return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
 
-    def weights(self, one: tuple[Floats, Flags], other: tuple[Floats, Flags]) -> Floats:
-        """Weights of the tables of encrypted counts of two parties' columns [shape=(columns of one,
-        of the other), float64].
+    @cached_property
+    def weights(self) -> dict[tuple[int, int], Floats]:
+        """Weights of the tables of encrypted counts, by positions of two parties
+        [each shape=(columns of one, of the other), float64].
         """
-        rows = [
-            np.where(sizes == 2, 1.0, self.counters(sizes, halved))
-            for sizes, halved in (one, other)
-        ]
-        return table_weight(np.outer(*rows))
+        return table_weights(
+            [
+                np.where(sizes == 2, 1.0, self.counters(sizes, halved))
+                for sizes, halved in self.by_party
+            ]
+        )
 
     @property
     def weight_across(self) -> float:
         """Weight of all tables of encrypted counts of columns."""
-        pairs = itertools.combinations(self.by_party, 2)
-        return sum(float(self.weights(*two).sum()) for two in pairs)
+        return sum(float(weights.sum()) for weights in self.weights.values())
 
     def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
         """The shares of one-way marginals in a party's budget that are compared.
@@ -210,17 +212,17 @@ def distances(outlook: Outlook, shares: Shares) -> Distances:
     local = shares.local * outlook.rho / d
     sketched = shares.sketches * outlook.rho
     one_way, within, across = [], [], [np.empty(0)]
-    for party in outlook.by_party:
+    for i, party in enumerate(outlook.by_party):
         alone, pairs = _at_one_party(party, local * len(party[0]), shares, outlook)
         if party[1].any() and not outlook.encrypted:
             # Sketches tell a party's pairs as well, and more of halved ones than its own marginals.
-            both = _between(outlook, sketched, party, party)[np.triu_indices(len(party[0]), 1)]
+            both = _between(outlook, sketched, i, i)[np.triu_indices(len(party[0]), 1)]
             with np.errstate(divide="ignore"):
                 pairs = 1 / np.sqrt(1 / np.square(pairs) + 1 / np.square(both))
         one_way.append(alone)
         within.append(pairs)
-    for one, other in itertools.combinations(outlook.by_party, 2):
-        across.append(_between(outlook, sketched, one, other).ravel())
+    for i, j in itertools.combinations(range(len(outlook.columns)), 2):
+        across.append(_between(outlook, sketched, i, j).ravel())
     return Distances(np.concatenate(one_way), np.concatenate(within), np.concatenate(across))
 
 
@@ -269,6 +271,32 @@ def levels(outlook: Outlook, usual: Shares) -> tuple[float, int]:
     most = max(longest_seen(outlook.records, cell_error(outlook, usual)), 2.0)
     bins = min(BINNED * most, max(map(max, filter(None, outlook.columns)))) // 1
     return most, int(bins) if bins >= LEAST_BINS and outlook.message_bytes else 2
+
+
+def in_halves(
+    outlook: Outlook, usual: Shares = USUAL, able: Sequence[Sequence[bool]] = ()
+) -> Outlook:
+    """The outlook with the columns halved that are too long for it (:func:`levels`).
+
+    A single holder halves if most columns are so long: else it finds the pairs worth measuring by
+    their R-scores.
+
+    Args:
+        outlook: what is known of the run; its own halves do not count.
+        usual: shares of the budget.
+        able: by party, whether each column can be halved; empty if all can.
+    """
+    whole = replace(outlook, halved=(), bins=2)
+    most, bins = levels(whole, usual if outlook.message_bytes else usual.without_sketches())
+    able = able or [[True] * len(sizes) for sizes in outlook.columns]
+    long = tuple(
+        tuple(can and size > most for size, can in zip(*two, strict=True))
+        for two in zip(outlook.columns, able, strict=True)
+    )
+    alone = sum(map(bool, outlook.columns)) < 2
+    if alone and 2 * sum(map(sum, long)) < sum(map(len, long)):
+        return whole
+    return replace(outlook, halved=long, bins=bins)
 
 
 def error(outlook: Outlook, shares: Shares) -> float:
@@ -320,10 +348,11 @@ def _at_one_party(
     return sizes / np.sqrt(precision) / (outlook.records * math.sqrt(2 * math.pi)), pairs
 
 
-def _between(
-    outlook: Outlook, rho: float, one: tuple[Floats, Flags], other: tuple[Floats, Flags]
-) -> Floats:
-    """Distances of pairs of sketched columns [shape=(columns of one, of the other), float64]."""
+def _between(outlook: Outlook, rho: float, i: int, j: int) -> Floats:
+    """Distances of pairs of sketched columns of parties i and j
+    [shape=(columns of one, of the other), float64].
+    """
+    one, other = outlook.by_party[i], outlook.by_party[j]
     if not rho:
         return np.full((len(one[0]), len(other[0])), np.inf)
     rows = [outlook.counters(*some) for some in (one, other)]
@@ -331,7 +360,7 @@ def _between(
     if outlook.encrypted:
         # A table has the noise of two parties, and is scaled from the sample to all records.
         least = _sample_scale(outlook) ** 2 * outlook.weight_across / (2 * rho)
-        variance = least / outlook.weights(one, other)
+        variance = least / outlook.weights[i, j]
     else:
         d = sum(map(len, outlook.columns))
         most = max(float(outlook.counters(*some).sum()) for some in outlook.by_party)

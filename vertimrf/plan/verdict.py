@@ -22,7 +22,7 @@ from ..privacy.accountant import gaussian_rho
 from .defaults import MESSAGE_BYTES
 from .local_plan import SCORE_SENSITIVITY
 from .plan import Plan
-from .shares import USUAL, Outlook, Shares, cell_error, distances, left, levels
+from .shares import Outlook, Shares, cell_error, distances, in_halves, left
 
 # The verdict is by the distance of three columns together, the part of the records that would have
 # to change: good up to GOOD, rough up to ROUGH. Above that it is useless, and also if it is not
@@ -91,7 +91,7 @@ class Errors:
             "three columns": (self.three if self.ways == 3 else math.nan, math.nan, ""),
         }
         return ["Predicted error:         of the records   in standard deviations"] + [
-            f"  {name:22s} {in_percent(distance):>14s}"
+            f"  {name:22s} {percent(distance):>14s}"
             + ("" if math.isnan(spread) else f"   {spread:.2g} ({what})")
             for name, (distance, spread, what) in rows.items()
             if not math.isnan(distance)
@@ -119,13 +119,13 @@ class Verdict:
         columns = ("a column is", "two columns together are", "three columns together are")
         out = (
             f"{self.word.capitalize()}: {columns[self.errors.ways - 1]} predicted to be wrong for "
-            f"{in_percent(self.errors.three)} of the records, counted in bins"
+            f"{percent(self.errors.three)} of the records, counted in bins"
         )
         if self.word == "useless":
-            out += f"; noisy independent columns for {in_percent(self.independent)}"
+            out += f"; noisy independent columns for {percent(self.independent)}"
         if not math.isnan(self.errors.correlation):
             out += f"; correlations across parties ± {self.errors.correlation:.2g}"
-        given = ", ".join(f"{change} {in_percent(error)}" for change, error in self.remedies)
+        given = ", ".join(f"{change} {percent(error)}" for change, error in self.remedies)
         return out + (f"; {given}." if given else ".")
 
 
@@ -199,9 +199,12 @@ def useful(plan: Plan) -> Plan:
     return plan
 
 
-def in_percent(share: float) -> str:
-    """A share of the records with two significant digits."""
-    return f"{100 * share:.2g} %"
+def percent(share: float | None) -> str:
+    """A share of records with a sensible number of digits. A dash for None and NaN."""
+    if share is None or math.isnan(share):
+        return "–"
+    digits = 0 if abs(share) >= 0.9995 else 1 if abs(share) >= 0.00995 else 2
+    return f"{100 * share:.{digits}f} %".replace("-", "−")
 
 
 def _outlook(plan: Plan) -> Outlook | None:
@@ -343,15 +346,6 @@ def correlation_error(outlook: Outlook, shares: Shares) -> float:
     return float(np.sqrt(np.square(left(of_pairs, CORRELATION)).mean()))
 
 
-def _halved(outlook: Outlook) -> Outlook:
-    """A changed outlook with the columns halved that are too long for it."""
-    without = replace(outlook, halved=(), bins=2)
-    usual = USUAL if outlook.message_bytes else USUAL.without_sketches()
-    most, bins = levels(without, usual)
-    halved = tuple(tuple(size > most for size in sizes) for sizes in outlook.columns)
-    return replace(outlook, halved=halved, bins=bins)
-
-
 def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
     """Changes of a plan, each with the distance of three columns that it would give."""
     columns, epsilon = outlook.columns, MORE * plan.epsilon
@@ -367,6 +361,6 @@ def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
     records = MORE * outlook.records
     changed[f"{records:,} records"] = replace(outlook, records=records)
     for name, other in changed.items():
-        other = _halved(other) if plan.halved else other
+        other = in_halves(other) if plan.halved else other
         shares = _shares(plan, outlook) if outlook.encrypted else other.best()
         yield name, _errors(other, shares).three

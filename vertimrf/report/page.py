@@ -20,6 +20,7 @@ from ..evaluation import read_real, values_compared
 from ..files.results import save
 from ..plan.defaults import INNER
 from ..plan.schema import Schema
+from ..plan.verdict import percent
 from ..privacy.label import EXACT, PrivacyLabel
 from ..server.rows import decode_pieces
 from ..tables.columns import check_joined
@@ -192,14 +193,6 @@ def page(
     }
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(source).render(_context(run, content(run, truth, label, beside)))
-
-
-def percent(share: float | None) -> str:
-    """A share of records with a sensible number of digits. A dash for None and NaN."""
-    if share is None or math.isnan(share):
-        return "–"
-    digits = 0 if abs(share) >= 0.9995 else 1 if abs(share) >= 0.00995 else 2
-    return f"{100 * share:.{digits}f} %".replace("-", "−")
 
 
 def count(number: float | None) -> str:

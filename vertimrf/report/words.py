@@ -10,7 +10,7 @@ from ..errors import first
 from ..model.trust import IMPLIED, MEASURED, UNKNOWN
 from ..plan.local_plan import SCORE_GRID
 from ..plan.target import WEAK_EPSILON
-from ..plan.verdict import in_percent
+from ..plan.verdict import percent
 from ..privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -78,7 +78,7 @@ def errors_in_words(
         if name not in figures:
             return "–"
         size = figures[name]
-        return f"± {size:.2g}" if name == "correlation" else in_percent(size)
+        return f"± {size:.2g}" if name == "correlation" else percent(size)
 
     return [
         (what, text(name, predicted), text(name, true))

@@ -48,6 +48,19 @@ def table_weight(numbers: npt.ArrayLike) -> Floats:
     return weights
 
 
+def table_weights(counters: Sequence[Floats]) -> dict[tuple[int, int], Floats]:
+    """Weights of the tables of every two parties.
+
+    Args:
+        counters: by party, the number of counters of each of its groups.
+
+    Returns:
+        By positions of two parties, the weights [shape=(groups of one, of the other), float64].
+    """
+    pairs = itertools.combinations(range(len(counters)), 2)
+    return {(i, j): table_weight(np.outer(counters[i], counters[j])) for i, j in pairs}
+
+
 def least_noise(sizes: Sequence[int]) -> float:
     """Least noise in a table of weight 1, for groups of these sizes."""
     return MIN_ENCRYPTED_SIGMA * math.sqrt(table_weight(math.prod(sorted(sizes)[-2:])))

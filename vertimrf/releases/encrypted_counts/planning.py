@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import collections
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+
+import numpy as np
 
 from ...errors import PlanError
 from ...plan.choice import Choice, Released, Target, groups_of, no_sketches, shares_of
@@ -23,7 +23,7 @@ from .parameters import (
     SAMPLE_REACH,
     EncryptedCounts,
     least_noise,
-    table_weight,
+    table_weights,
 )
 
 # As of count sketches, but these contrasts have less noise. A table of counts costs the same
@@ -49,20 +49,16 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
 
     def chosen(parities: int) -> tuple[Choice, float]:
         groups, contrasts = groups_of(schema, columns, target, parities=parities, values=False)
-        rows = [1 if g in contrasts else group.size for g, group in enumerate(groups)]
-        weights = collections.defaultdict[tuple[int, int], float](float)
-        for (one, left), (other, right) in itertools.combinations(
-            zip(groups, rows, strict=True), 2
-        ):
-            parties = one.party(schema), other.party(schema)
-            if parties[0] != parties[1]:
-                weights[parties] += float(table_weight(left * right))
+        counters = np.array([1 if g in contrasts else group.size for g, group in enumerate(groups)])
+        holders = np.array([group.party(schema) for group in groups])
+        by_party = [counters[holders == party] for party in range(len(columns))]
+        weights = {two: float(w.sum()) for two, w in table_weights(by_party).items()}
         usual = _encrypted_shares([len(some) for some in columns], weights)
         shares = shares_of(schema, planning, target, usual)
         if not shares.sketches:
             return Choice(no_sketches, (), shares.without_sketches()), math.inf
         ratio = shares.count / shares.sketches
-        total = float(sum(weights.values()))
+        total = sum(weights.values())
         release = partial(_encrypted_plan, groups, contrasts, total, target.records, ratio)
         # Noise of both parties in a contrast, at the rho that one Gaussian mechanism would have.
         rho = shares.sketches * target.rho

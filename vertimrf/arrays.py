@@ -1,6 +1,7 @@
 """Names for types that many modules use, arrays by the type of their numbers first; and the memory that there is.
 
-Shapes and units are in docstrings.
+Every module writes these types by their names, but for those that a command loads before it begins: they
+load no NumPy. Shapes and units are in docstrings.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Integral = npt.NDArray[np.integer]
 # Whole numbers that are no array: sizes, or positions of attributes.
 Ints = tuple[int, ...]
 Pair = tuple[int, int]
-# Texts of columns, parties or files.
+# Names of columns, parties or files, or sentences.
 Texts = tuple[str, ...]
 # Values by the names of their fields, as JSON and TOML have them.
 Fields = dict[str, Any]

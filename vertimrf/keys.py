@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from .arrays import Fields
 from .errors import MessageError, PlanError
 from .files import sealed
 from .files.atomic import MAX_KEY, read_json
@@ -255,7 +256,7 @@ class PublicKeys:
                 "again; have the plan made again with the right offer, and compare its fingerprint."
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The public keys as JSON fields."""
         return to_json(
             _PlanKeys(
@@ -454,7 +455,7 @@ class Envelopes(msgspec.Struct, frozen=True):
         Raises:
             MessageError: the data holds no such envelopes.
         """
-        content = from_json(data, dict[str, Any], where, "have it sent again", MessageError)
+        content = from_json(data, Fields, where, "have it sent again", MessageError)
         if content.get("kind") != kind:
             raise MessageError(f"{where} is no {kind}: its kind is {content.get('kind')!r}.")
         return from_json(content, cls, where, "have it sent again", MessageError)
@@ -483,7 +484,7 @@ def _owned(data: Any, what: str, cls: type[K], where: str | Path) -> K:
     Raises:
         MessageError: the file is something else, or names no party.
     """
-    parts = {"party": None} | from_json(data, dict[str, Any], str(where), REMEDY, MessageError)
+    parts = {"party": None} | from_json(data, Fields, str(where), REMEDY, MessageError)
     if parts.get("kind") != _kind(what, parts["party"]):
         raise MessageError(f"{where} is no {what} of a party or the server; {REMEDY}.")
     return from_json(parts, cls, str(where), REMEDY, MessageError)

@@ -9,10 +9,9 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from .arrays import Bytes, Floats, Words
+from .arrays import Bytes, Floats, Integers, Words
 from .errors import MessageError, PlanError, PrivacyError, TableError
 from .files import container
 from .kernels.geometric import encode_rows, hazards
@@ -346,7 +345,7 @@ def _information(counts: Floats, laws: Floats) -> tuple[Floats, Floats]:
     return slopes, (each * terms[0].ravel()) @ each.T
 
 
-def _fit(seen: npt.NDArray[np.int64], laws: Floats, start: Floats) -> tuple[Floats, Floats]:
+def _fit(seen: Integers, laws: Floats, start: Floats) -> tuple[Floats, Floats]:
     """Maximum-likelihood numbers of ids, at least 0, by Fisher scoring.
 
     Args:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays import Fields
 from .errors import PlanError, SchemaError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
@@ -97,7 +98,7 @@ class Trial:
     def __repr__(self) -> str:
         return f"<Trial: {self.result.codes.shape[1]:,} rows of {self.model}>"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
         out = self.result.to_json() | {"label": self.ledger.label.noting(TIMED).to_json()}
         out["seconds"] = {phase: round(seconds, 4) for phase, seconds in self.seconds.items()}

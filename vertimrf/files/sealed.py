@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
+from ..arrays import Fields
 from ..errors import MessageError
 from .canonical import json_of
 
@@ -31,7 +31,7 @@ CHUNK = 1 << 16
 MAX_HEAD = 1 << 16
 
 
-def pack_head(header: dict[str, Any]) -> bytes:
+def pack_head(header: Fields) -> bytes:
     """The beginning of a sealed file, which can be read without the key."""
     text = json.dumps(header, separators=(",", ":")).encode()
     return PREFIX.pack(MAGIC, VERSION, len(text)) + text
@@ -58,7 +58,7 @@ def seal_chunks(head: bytes, key: bytes, contents: bytes) -> bytes:
     return b"".join(parts)
 
 
-def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
+def peek(data: bytes, where: str) -> tuple[Fields, bytes]:
     """Header of a sealed file, and the bytes that hold it.
 
     The header is not authenticated until the file is opened.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..errors import ModelError
 from .measurement import BinMap, Measurement, bin_table, binned_sizes, by_class
 from .pair_marginals import merge_maps
@@ -101,7 +101,7 @@ def compression_maps(
     return out
 
 
-def compressed_sizes(sizes: Sequence[int], classes: Mapping[int, BinMap]) -> tuple[int, ...]:
+def compressed_sizes(sizes: Sequence[int], classes: Mapping[int, BinMap]) -> Ints:
     """Number of classes of every attribute; of values where it is not compressed."""
     return binned_sizes(sizes, map(classes.get, range(len(sizes))))
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Flags, Floats, Ints, Pair
 from ..errors import ModelError
 from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_shares
@@ -211,7 +211,7 @@ def fit(
 
 
 def _covering(
-    sizes: tuple[int, ...],
+    sizes: Ints,
     measurements: Sequence[Measurement],
     zeros: Sequence[Factor],
     tree: JunctionTree | None,
@@ -350,5 +350,5 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Floats]:
     return logs
 
 
-def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:
+def _edges(sets: Sequence[Measurement | Factor]) -> set[Pair]:
     return {pair for m in sets for pair in itertools.combinations(m.attributes, 2)}

@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Flags, Ints
+from ..arrays import Flags, Ints, Pair
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
-Edge = tuple[int, int]
+Edge = Pair
 
 
 @dataclass(frozen=True)

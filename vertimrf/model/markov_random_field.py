@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Arrays, Floats, Integers, Ints
+from ..arrays import Arrays, Fields, Floats, Integers, Ints
 from ..errors import ModelError, NoMassError
 from ..kernels.jit import for_each
 from .domain_compression import Compression
@@ -214,7 +214,7 @@ class MarkovRandomField:
         model.__dict__["beliefs"] = self.beliefs
         return model
 
-    def parts(self) -> tuple[dict[str, Any], Arrays]:
+    def parts(self) -> tuple[Fields, Arrays]:
         """The model as parts of a file: a header for JSON, and named arrays."""
         header = {
             "sizes": list(self.tree.sizes),
@@ -237,9 +237,7 @@ class MarkovRandomField:
         return header, arrays
 
     @classmethod
-    def of_parts(
-        cls, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> MarkovRandomField:
+    def of_parts(cls, header: Fields, arrays: Mapping[str, npt.NDArray[Any]]) -> MarkovRandomField:
         """The model from what :meth:`parts` returns.
 
         Raises:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Integers
+from ..arrays import Floats, Integers, Ints
 from ..errors import ModelError
 
 BinMap = Integers
@@ -46,12 +46,12 @@ class Measurement:
             an axis does not exist.
     """
 
-    attributes: tuple[int, ...]
+    attributes: Ints
     bins: tuple[BinMap | None, ...]
     counts: Floats
     sigma: float | Floats
     source: str = ""
-    contrasts: tuple[int, ...] = ()
+    contrasts: Ints = ()
     completed: bool = False
     asked: bool = False
     trend: bool = False
@@ -105,7 +105,7 @@ class Measurement:
         return 1 if self.trend else math.prod(max(count - 1, 1) for count in self.counts.shape)
 
     @property
-    def unknown(self) -> tuple[int, ...]:
+    def unknown(self) -> Ints:
         """Axes along which the mean is unknown."""
         return () if self.completed else self.contrasts
 
@@ -195,7 +195,7 @@ def contrasted(table: Floats, axes: Iterable[int]) -> Floats:
     return table
 
 
-def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> tuple[int, ...]:
+def binned_sizes(sizes: Iterable[int], maps: Iterable[BinMap | None]) -> Ints:
     """Number of bins of each map value -> bin; the size where there is no map."""
     return tuple(
         int(size) if bins is None else int(bins.max()) + 1
@@ -250,7 +250,7 @@ def by_measurement(cells: Floats, measurements: Sequence[Measurement]) -> list[F
 
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Select the measurement of least noise for each set of attributes."""
-    best: dict[tuple[int, ...], Measurement] = {}
+    best: dict[Ints, Measurement] = {}
     for m in measurements:
         if m.attributes not in best or m.all_errors < best[m.attributes].all_errors:
             best[m.attributes] = m

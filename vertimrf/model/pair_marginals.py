@@ -19,15 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats, Integers, Ints
+from ..arrays import Floats, Integers, Ints, Pair
 from ..kernels import carry as kernels
 from ..kernels.jit import for_each
 from .junction_tree import JunctionTree, bits
 from .measurement import by_class
 from .passes import axis_map, merged_axes, strides_of
 
-Pair = tuple[int, int]
-Link = tuple[int, int]
+Link = Pair
 
 # Columns of a tile. Every tile sums the tables of the cliques anew: where cliques are small, that is
 # most of the work.
@@ -58,7 +57,7 @@ class _Carried:
     sources: tuple[_Source, ...]
     given: Floats
 
-    def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
+    def columns(self, chosen: Iterable[_Source]) -> list[Pair]:
         """First and last column of the chosen sources, with adjacent ones joined."""
         begin = dict(
             zip(
@@ -67,7 +66,7 @@ class _Carried:
                 strict=False,
             )
         )
-        runs: list[tuple[int, int]] = []
+        runs: list[Pair] = []
         for source in chosen:
             first = begin[source]
             if runs and runs[-1][1] == first:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
-from ..arrays import Floats
+from ..arrays import Floats, Pair
 from ..kernels import propagation as kernels
 from ..kernels.carry import multiply_onto
 from ..kernels.jit import in_order
@@ -79,7 +79,7 @@ class Propagation:
 
         block_cells = max(BLOCK_CELLS, tree.cells // MAX_BLOCKS)
         program = Program(sizes, block_cells, padded(tables))
-        passes: dict[tuple[int, int], int] = {}
+        passes: dict[Pair, int] = {}
         for role, c in schedule(tree):
             reads, writes = self._tables_of(role, c)
             if writes or role == kernels.ROOT:
@@ -134,9 +134,7 @@ class Propagation:
             in_order(needs, self._rest, len(self._programs), work)
         return float(self._logs.sum())
 
-    def _run(
-        self, parts: int, passes: tuple[int, int], blocks: tuple[int, int], worker: int
-    ) -> None:
+    def _run(self, parts: int, passes: Pair, blocks: Pair, worker: int) -> None:
         """Run parts of passes in a worker's scratch space."""
         kernels.run_passes(
             parts, *passes, *blocks, *self._programs[worker], self.memory, self._logs

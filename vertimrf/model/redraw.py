@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Codes
+from ..arrays import Arrays, Codes, Ints
 from ..errors import ModelError
 from ..kernels.contingency import contingency
 from .couple import codes_of
@@ -55,7 +55,7 @@ class Noise:
     """
 
     measurements: tuple[Measurement, ...]
-    trends: tuple[int, ...] = ()
+    trends: Ints = ()
 
     @classmethod
     def of(
@@ -136,7 +136,7 @@ class Noise:
             (out[i],) = as_trends([out[i]], cuts, field.total)
         return without_noise(out)
 
-    def parts(self) -> dict[str, npt.NDArray[Any]]:
+    def parts(self) -> Arrays:
         """The noise as named arrays of a file."""
         maps = {
             bins.tobytes(): bins for m in self.measurements for bins in m.bins if bins is not None
@@ -223,10 +223,10 @@ def _splits(field: MarkovRandomField, m: Measurement) -> bool:
 
 def _blank(
     field: MarkovRandomField,
-    attributes: tuple[int, ...],
+    attributes: Ints,
     bins: tuple[BinMap | None, ...],
     sigma: float,
-    contrasts: tuple[int, ...],
+    contrasts: Ints,
     completed: bool,
 ) -> Measurement:
     """A measurement without counts.

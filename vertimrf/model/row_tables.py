@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Codes, Floats, Integers, Ints
+from ..arrays import Codes, Floats, Integers, Ints, Pair
 from ..kernels import potentials
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
@@ -42,7 +42,7 @@ def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Inte
         Tables [shape=(marginals, 3), int64] and terms [shape=(columns of all, 2), int64].
     """
     tables: list[tuple[int, int, int]] = []
-    terms: list[tuple[int, int]] = []
+    terms: list[Pair] = []
     offset = 0
     for columns, shape in wanted:
         tables.append((len(terms), len(terms) + len(columns), offset))

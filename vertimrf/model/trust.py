@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Integers, Ints
+from ..arrays import Arrays, Floats, Integers, Ints, Pair
 from ..errors import ModelError
 from .markov_random_field import MarkovRandomField
 from .measurement import Measurement, contrasted, padded
 from .sample import MARGINAL_ROWS, expected_marginals
 
-Pair = tuple[int, int]
 # Columns of whole numbers.
 WHOLE = ("first", "second", "cells")
 # What is known of a marginal.
@@ -133,7 +132,7 @@ class Evidence:
     @classmethod
     def of_columns(cls, columns: Mapping[str, Any]) -> Evidence:
         """Evidence from lists of numbers by attribute of this class."""
-        arrays: dict[str, Any] = {
+        arrays: Arrays = {
             field.name: np.array(columns[field.name], np.float64) for field in fields(cls)
         }
         return cls(**arrays | {name: arrays[name].astype(np.int64) for name in WHOLE})

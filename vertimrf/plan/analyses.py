@@ -21,11 +21,12 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
+from ..arrays import Ints
 from ..errors import PlanError
 from .names import QUOTED, unquoted, written
 from .schema import Schema
 
-Marginal = tuple[int, ...]
+Marginal = Ints
 
 # No two neighbours match the same characters, or text of a stranger takes cubic time.
 MEAN = re.compile(rf"mean\((\s*{QUOTED}\s*|[^()`]*)\)(?:\s+by\s+(.*))?", re.DOTALL)

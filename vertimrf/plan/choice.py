@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..arrays import Ints, Pair
 from ..privacy.accountant import calibrate
 from ..privacy.events import GaussianEvent
 from ..releases.register import kind_of
@@ -72,7 +73,7 @@ class Choice:
     """
 
     sketches: SketchChoice
-    agreement: tuple[tuple[int, int], ...]
+    agreement: tuple[Pair, ...]
     shares: Shares
 
 
@@ -123,7 +124,7 @@ def groups_of(
     presence: bool = False,
     parities: int = 0,
     values: bool = True,
-) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+) -> tuple[tuple[Group, ...], Ints]:
     """One group for each attribute that parties sketch, and the indices of contrasts.
 
     ``parities`` adds groups of two attributes of two values, those of so many rings; ``presence``
@@ -150,7 +151,7 @@ def groups_of(
     return tuple(groups), tuple(contrasts)
 
 
-def _far_apart(attributes: Sequence[int], rings: int) -> list[tuple[int, int]]:
+def _far_apart(attributes: Sequence[int], rings: int) -> list[Pair]:
     """Pairs of attributes whose parities are released: those that are farthest apart on a ring.
 
     Adjacent attributes tend to be correlated, and their parity then has little information.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Pair
 from ..releases.count_sketches.parameters import SIGN
 from .local_plan import LocalPlan
 from .plan import Plan
@@ -137,7 +138,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     rows = d + len(plan.schema.fine)
     most = max([memory + records * (2 * rows + RECORD_BYTES), *(party.memory for party in parties)])
     # All pieces of a party's rows for another, while that one answers them.
-    sent: Counter[tuple[int, int]] = Counter()
+    sent: Counter[Pair] = Counter()
     for _, sender, receiver, _, size in [] if sketch is None else sketch.files(groups):
         sent[sender, receiver] += size
     most += max(sent.values(), default=0)

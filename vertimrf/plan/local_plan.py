@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..arrays import Fields, Ints
 from ..errors import PlanError
 from ..files.convert import Number, to_json
 from ..privacy.events import (
@@ -89,12 +90,12 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"A unit of measurement needs noise of at least {MIN_UNIT_SIGMA}, not {self.unit_sigma}."
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The fields; without fine marginals, as if there were no noise of these."""
-        content: dict[str, Any] = to_json(self)
+        content: Fields = to_json(self)
         return content if self.fine_sigma else {k: content[k] for k in content if k != "fine_sigma"}
 
-    def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
+    def contrasted(self, shape: Sequence[int]) -> Ints:
         """Axes along which a marginal is released as contrasts.
 
         Args:

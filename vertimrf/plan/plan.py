@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..arrays import Fields, Ints, Pair, Texts
 from ..errors import PlanError
 from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
@@ -128,7 +129,7 @@ class Plan:
     agreement: tuple[CountSketches, ...] = ()
     records_per_person: int = 1
     population: str = INNER
-    halved: tuple[int, ...] = ()
+    halved: Ints = ()
     because: str = ""
 
     def __repr__(self) -> str:
@@ -259,26 +260,26 @@ class Plan:
                 f"Of the outer population a column {HOLDERS_COLUMN!r} says who holds somebody: rename the attribute."
             )
 
-    def fine_of(self, party: int) -> tuple[int, ...]:
+    def fine_of(self, party: int) -> Ints:
         """The attributes of which a party releases a fine marginal, in the order of its message."""
         return self.schema.fine_of(self.party_names[party]) if self.local[party].fine_sigma else ()
 
     @cached_property
-    def group_parties(self) -> tuple[int, ...]:
+    def group_parties(self) -> Ints:
         """Per group, the position of the party that publishes it."""
         return tuple(group.party(self.schema) for group in self.groups)
 
-    def groups_of(self, party: int) -> tuple[int, ...]:
+    def groups_of(self, party: int) -> Ints:
         """Indices of the groups that a party publishes, in order."""
         return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
 
     @property
-    def halved_locally(self) -> tuple[int, ...]:
+    def halved_locally(self) -> Ints:
         """The halved attributes if one party holds all that vary: its marginals have halves too."""
         holders = sum(bool(self.schema.varying(name)) for name in self.party_names)
         return self.halved if holders == 1 else ()
 
-    def counted_pairs(self, party: int) -> list[tuple[int, int]]:
+    def counted_pairs(self, party: int) -> list[Pair]:
         """Pairs of groups whose encrypted counts a party publishes: a later party's, and its own.
 
         They are in publishing order; empty for other encoders.
@@ -286,7 +287,7 @@ class Plan:
         return [] if self.sketch is None else self.sketch.counted_pairs(self.groups_by_party, party)
 
     @property
-    def groups_by_party(self) -> list[tuple[int, ...]]:
+    def groups_by_party(self) -> list[Ints]:
         """Of each party, the groups that it publishes (:meth:`groups_of`)."""
         return [self.groups_of(party) for party in range(len(self.party_names))]
 
@@ -311,7 +312,7 @@ class Plan:
         return self.sketch is not None and self.sketch.publishes_rows
 
     @property
-    def party_names(self) -> tuple[str, ...]:
+    def party_names(self) -> Texts:
         """The parties in schema order."""
         return self.schema.party_names
 
@@ -358,13 +359,13 @@ class Plan:
         return out
 
     @property
-    def reasons(self) -> tuple[str, ...]:
+    def reasons(self) -> Texts:
         """Reasons why the results of this plan are not private; empty if they are."""
         inferred = () if self.schema.public else ("the schema was inferred from the data",)
         return inferred + (() if self.sketch is None else self.sketch.reasons)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Texts:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
         if self.publishes_rows:
@@ -437,7 +438,7 @@ class Plan:
                 + ": it was edited; have it made again."
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """A JSON-able form that :meth:`from_json` reads back."""
         content = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "schema": self.schema.to_json(),
@@ -462,7 +463,7 @@ class Plan:
         Raises:
             PlanError: it is no plan of this format, or its events do not meet its own target.
         """
-        content = from_json(data, dict[str, Any], "The plan", REMEDY, PlanError)
+        content = from_json(data, Fields, "The plan", REMEDY, PlanError)
         if content.get("kind") != KIND:
             raise PlanError(f"This is no plan: its kind is {content.get('kind')!r}.")
         if content.get("format") != FORMAT:
@@ -474,9 +475,7 @@ class Plan:
         schema = Schema.from_json(content.get("schema"))
         keys = content.get("public_keys")
         agreement = from_json(content["agreement"], list[Any], "The plan", REMEDY, PlanError)
-        groups = from_json(
-            content.get("groups"), list[dict[str, Any]], "The plan", REMEDY, PlanError
-        )
+        groups = from_json(content.get("groups"), list[Fields], "The plan", REMEDY, PlanError)
         parts = {
             "schema": schema,
             "groups": [Group.from_json(group) for group in groups],

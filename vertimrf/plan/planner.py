@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..arrays import Fields, Pair
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
@@ -138,7 +139,7 @@ def make_plan(
             "A plan needs expected_records, a public order of magnitude of the number of records."
         )
     nonce = secrets.token_hex(16) if nonce is None else nonce
-    origin: dict[str, Any] = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
+    origin: Fields = {"nonce": nonce, "prior": tuple(prior), "public_keys": public_keys}
     planning, because = chosen(schema, planning)
     if because:
         return _because(schema, epsilon, planning, because, origin)
@@ -189,7 +190,7 @@ def _because(
     epsilon: float,
     planning: PlanOptions,
     because: str,
-    origin: dict[str, Any],
+    origin: Fields,
 ) -> Plan:
     """The plan of a chosen encoder, with the reason; of count sketches if it were useless."""
     made = make_plan(schema, epsilon, replace(planning, even_if_useless=True), **origin)
@@ -247,7 +248,7 @@ def _plans(
         fine = len(schema.fine.keys() & set(attributes))
         return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved, fine)
 
-    def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketches:
+    def agreement(attribute: int, shape: Pair, rho: float) -> CountSketches:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)
         return count_sketches_of(
             (1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Texts
 from ..columns.column import Attribute
 from ..errors import SchemaError
 from .equations import Equation, Rule, check_numbers
@@ -95,7 +96,7 @@ def parse_rule(text: Any) -> Rule:
     return Equation(names[0], tuple(zip(names[1:], signs, strict=True)), product)
 
 
-def in_order(rules: Iterable[Order]) -> tuple[str, ...]:
+def in_order(rules: Iterable[Order]) -> Texts:
     """The columns of rules, each after those that have lower values.
 
     Raises:

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from ..arrays import Fields, Ints, Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.read import read_attribute
 from ..columns.text import is_text
@@ -68,7 +69,7 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
-    parties: tuple[tuple[str, tuple[str, ...]], ...]
+    parties: tuple[tuple[str, Texts], ...]
     public: bool = True
     impossible: tuple[Impossible, ...] = ()
     spent: tuple[LedgerEntry, ...] = ()
@@ -211,12 +212,12 @@ class Schema:
         return DRAFTED in (self.ids_source, *(attribute.source for attribute in self.attributes))
 
     @cached_property
-    def party_names(self) -> tuple[str, ...]:
+    def party_names(self) -> Texts:
         """Names of the parties, in order."""
         return tuple(name for name, _ in self.parties)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Texts:
         """Attribute names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
@@ -226,7 +227,7 @@ class Schema:
         return {name: position for position, name in enumerate(self.names)}
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> Ints:
         """Number of codes of each attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
 
@@ -264,7 +265,7 @@ class Schema:
                 f"The schema has no attribute {name!r}; it has {', '.join(self.names)}."
             ) from None
 
-    def party_attributes(self, party: str) -> tuple[int, ...]:
+    def party_attributes(self, party: str) -> Ints:
         """Positions of the attributes that a party holds, in increasing order.
 
         Raises:
@@ -277,7 +278,7 @@ class Schema:
             f"The schema has no party {party!r}; it has {', '.join(self.party_names)}."
         )
 
-    def varying(self, party: str) -> tuple[int, ...]:
+    def varying(self, party: str) -> Ints:
         """Positions of the attributes of two values or more that a party holds.
 
         Attributes of one value are never measured.
@@ -381,7 +382,7 @@ class Schema:
         return out
 
     @cached_property
-    def holders(self) -> tuple[tuple[int, ...], ...]:
+    def holders(self) -> tuple[Ints, ...]:
         """Per attribute, the positions of the parties that hold it."""
         parties = [set(columns) for _, columns in self.parties]
         return tuple(
@@ -393,7 +394,7 @@ class Schema:
         return self.holders[attribute][0]
 
     @cached_property
-    def shared(self) -> tuple[int, ...]:
+    def shared(self) -> Ints:
         """Positions of the attributes of two values or more that several parties hold."""
         return tuple(
             a for a, holders in enumerate(self.holders) if len(holders) > 1 and self.sizes[a] > 1
@@ -428,7 +429,7 @@ class Schema:
         cells = {place: attribute.fine for place, attribute in enumerate(self.attributes)}
         return {a: fine for a, fine in cells.items() if fine is not None and self.sizes[a] > 1}
 
-    def fine_of(self, party: str) -> tuple[int, ...]:
+    def fine_of(self, party: str) -> Ints:
         """Positions of a party's attributes of which there are finer cells."""
         return tuple(a for a in self.party_attributes(party) if a in self.fine)
 
@@ -478,7 +479,7 @@ class Schema:
         """SHA-256 of the canonical JSON form in hexadecimal. Equal schemas have equal digests."""
         return json_digest(self.to_json()).hex()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """A JSON-able form that :meth:`from_json` reads back, with the fields of a TOML file."""
         sections = {
             "ids": self.ids,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import tomli_w
 
+from ..arrays import Fields, Texts
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, AnyPath, read_bytes
 from ..files.canonical import check_depth, json_of
@@ -44,7 +45,7 @@ def _wrapped(lines: str) -> str:
     return "\n".join(out) + "\n"
 
 
-def toml_text(stated: dict[str, Any], drafted: bool) -> str:
+def toml_text(stated: Fields, drafted: bool) -> str:
     """A schema's sections as TOML text.
 
     A list is written value by value: as many as fit go on a line.
@@ -59,7 +60,7 @@ def toml_text(stated: dict[str, Any], drafted: bool) -> str:
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How the ids and the CSV file of a party are read; see ``ReadOptions``."""
 
-    id_format: tuple[str, ...] = ()
+    id_format: Texts = ()
     delimiter: str = ""
     encoding: str = ""
     skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -163,7 +164,7 @@ def read_schema(path: AnyPath, make: Callable[[Any], T]) -> T:
         raise SchemaError(f"{path}: {error}") from None
 
 
-def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: list[tuple[str, Any]]) -> Fields:
     """Make a JSON object; raise ValueError if a key appears twice."""
     out = dict(pairs)
     if len(out) < len(pairs):

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Flags, Floats, Ints, Pair
 from ..releases.encrypted_counts.parameters import MAX_CAPACITY, table_weights
 from .defaults import SHARES
 
@@ -97,7 +97,7 @@ class Outlook:
         bins: number of bins that halved columns have across parties.
     """
 
-    columns: tuple[tuple[int, ...], ...]
+    columns: tuple[Ints, ...]
     records: int
     rho: float
     largest_clique: int
@@ -132,7 +132,7 @@ class Outlook:
         return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
 
     @cached_property
-    def weights(self) -> dict[tuple[int, int], Floats]:
+    def weights(self) -> dict[Pair, Floats]:
         """Weights of the tables of encrypted counts, by positions of two parties
         [each shape=(columns of one, of the other), float64].
         """

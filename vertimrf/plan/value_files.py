@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..arrays import Fields
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, read_bytes
 
@@ -18,7 +19,7 @@ from ..files.atomic import MAX_JSON, read_bytes
 LONG_LIST, ENDING = 100, ".txt"
 
 
-def _attributes(data: Any) -> Iterator[dict[str, Any]]:
+def _attributes(data: Any) -> Iterator[Fields]:
     """Sections of attributes in the content of a schema file, as far as it is sound."""
     parties = data.get("party") if isinstance(data, dict) else None
     for party in parties if isinstance(parties, list) else []:

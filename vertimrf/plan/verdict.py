@@ -12,11 +12,10 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Fields, Flags, Floats
 from ..errors import PlanError, first
 from ..privacy.accountant import gaussian_rho
 from .defaults import MESSAGE_BYTES
@@ -152,7 +151,7 @@ def verdict(plan: Plan) -> Verdict | None:
     return Verdict(word, errors, alone, remedies)
 
 
-def stated(plan: Plan) -> dict[str, Any]:
+def stated(plan: Plan) -> Fields:
     """A plan's verdict, as reports have it: the sentence as ``"verdict"`` and, as ``"predicted"``,
     the figures of :class:`Errors` that it has, of three columns only if there are so many.
     """

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ..arrays import Fields, Texts
 from ..errors import PrivacyError
 from ..files.convert import from_json, to_json
 
@@ -39,8 +40,8 @@ class PrivacyLabel:
     epsilon: Spent | None
     delta: Spent | None
     neighbours: str = ADD_OR_REMOVE
-    reasons: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    reasons: Texts = ()
+    notes: Texts = ()
 
     def __post_init__(self) -> None:
         if not self.reasons and not (
@@ -80,7 +81,7 @@ class PrivacyLabel:
             line = f"NOT PRIVATE: {'; '.join(self.reasons)}."
         return "\n".join([line, *(f"Note: {note}." for note in self.notes)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """JSON-able form."""
         return {"private": self.private, "neighbours": self.neighbours} | to_json(self)
 

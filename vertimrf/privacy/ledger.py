@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import structs
 
-from ..arrays import Fields, Texts
+from ..arrays import Fields, Pair, Texts
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from ..files.convert import from_json, to_json
@@ -99,7 +99,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: tuple[Part, ...] = ()
     kind: str = Kind.OTHER
     column: str = ""
-    weights: tuple[int, int] | None = None
+    weights: Pair | None = None
 
     @property
     def rests_on_secret(self) -> bool:

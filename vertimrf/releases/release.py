@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..arrays import Bytes, Codes, Floats, Int32s, Words
+from ..arrays import Bytes, Codes, Floats, Int32s, Ints, Pair, Texts, Words
 from ..errors import PlanError
 from ..files.bits import packed_size
 from ..plan.defaults import MESSAGE_BYTES
@@ -73,7 +73,7 @@ class Side:
     private: PrivateKey | None = None
 
     @property
-    def groups(self) -> tuple[int, ...]:
+    def groups(self) -> Ints:
         """The party's groups, by the plan's numbers."""
         return self.plan.groups_of(self.party)
 
@@ -114,13 +114,13 @@ class CrossPartyRelease(ABC):
     publishes_rows: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
-    reasons: ClassVar[tuple[str, ...]] = ()
+    reasons: ClassVar[Texts] = ()
     kind: ClassVar[str]
-    sizes: tuple[int, ...]
+    sizes: Ints
     floor: int
     ceiling: int
     bits: int
-    contrasts: tuple[int, ...] = ()
+    contrasts: Ints = ()
 
     @classmethod
     def planned(cls, schema: Schema, planning: PlanOptions, target: Target) -> Choice:
@@ -209,7 +209,7 @@ class CrossPartyRelease(ABC):
         return None
 
     @abstractmethod
-    def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int) -> list[Pair]:
         """Shapes of the tables that a party publishes for its groups, in publishing order.
 
         Args:
@@ -278,7 +278,7 @@ class CrossPartyRelease(ABC):
         """Whether no release has a message size between those of this and the other, larger one."""
         return False
 
-    def counted_pairs(self, parties: Groups, party: int) -> list[tuple[int, int]]:
+    def counted_pairs(self, parties: Groups, party: int) -> list[Pair]:
         """Pairs of groups, a later party's and an own, of which a party's message has a table of
         counts; arguments as :meth:`packed_size`.
         """
@@ -366,7 +366,7 @@ def check_sizes(sizes: Sequence[int], most: int = MAX_VALUES) -> None:
             raise PlanError(f"Group {group} has {size} values; this encoder takes 1 to {most:,}.")
 
 
-def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
+def packed_bytes(shapes: Sequence[Pair], bits: int) -> int:
     """Bytes of tables in a message.
 
     Args:

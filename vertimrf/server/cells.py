@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Texts
 from ..message import Message
 from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
@@ -110,7 +111,7 @@ def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measur
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
 
 
-def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
+def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> Texts:
     """Warn of structural zeros across parties, which no party can check, if many records seem to
     contradict them.
 

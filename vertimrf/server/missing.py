@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..arrays import Ints
 from ..model.couple import together
 from ..model.markov_random_field import Factor
 from ..model.measurement import BinMap, Measurement, one_way_margins
@@ -32,7 +33,7 @@ def missing_together(schema: Schema, measurements: Sequence[Measurement]) -> lis
         (a,), (bins,) = m.attributes, m.bins
         if a in last and (cell := _own_bin(bins, last[a])) is not None:
             alone[a] = m.counts[cell], np.broadcast_to(m.sigma, m.counts.shape)[cell]
-    both: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+    both: dict[Ints, list[tuple[float, float]]] = {}
     for m in measurements:
         if len(m.attributes) == 2 and not m.unknown and set(m.attributes) <= alone.keys():
             cells = [_own_bin(b, last[a]) for a, b in zip(m.attributes, m.bins, strict=True)]

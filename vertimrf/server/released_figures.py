@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..arrays import Fields, Texts
 from ..message import Message
 from ..model.local_marginal import LocalMarginal, first_one_way
 from ..model.redraw import Noise
@@ -40,7 +40,7 @@ class ReleasedFigures:
     evidence: Evidence
     noise: Noise
 
-    def to_json(self, plan: Plan, records: float) -> dict[str, Any]:
+    def to_json(self, plan: Plan, records: float) -> Fields:
         """The figures, in values that JSON can represent.
 
         Args:
@@ -75,7 +75,7 @@ class ReleasedFigures:
         return {"records": round(records, 1), "one_way": one_way, "fine": fine, "pairs": pairs}
 
 
-def dropped_pairs(schema: Schema, evidence: Evidence) -> tuple[str, ...]:
+def dropped_pairs(schema: Schema, evidence: Evidence) -> Texts:
     """Warnings of measured dependences that the model has little of, strongest first."""
     lost = evidence.dropped
     out = []

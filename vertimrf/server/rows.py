@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Floats
+from ..arrays import Flags, Floats, Integral
 from ..columns.column import Attribute
 from ..columns.inside import Span
 from ..columns.places import Places
@@ -29,7 +28,7 @@ NO_SHAPES: Mapping[int, Floats] = {}
 
 
 def decode_pieces(
-    codes: npt.NDArray[np.integer],
+    codes: Integral,
     attributes: Sequence[Attribute],
     rng: np.random.Generator,
     spans: Mapping[int, Span] = NO_SPANS,
@@ -75,7 +74,7 @@ def decode_pieces(
         for place, (attribute, row) in enumerate(zip(attributes, codes, strict=True))
     ]
 
-    def again(place: int, row: npt.NDArray[np.integer]) -> Floats:
+    def again(place: int, row: Integral) -> Floats:
         span = inside[place]
         assert span is not None
         return attributes[place].drawn(row, span, rng.random(len(row)))
@@ -109,11 +108,11 @@ def decode_pieces(
 
 
 def decode_rows(
-    codes: npt.NDArray[np.integer],
+    codes: Integral,
     schema: Schema,
     rng: np.random.Generator,
     party_sets: Sequence[Sequence[str]],
-    holders: npt.NDArray[np.integer] | None,
+    holders: Integral | None,
     spans: Mapping[int, Span] = NO_SPANS,
     shapes: Mapping[int, Floats] = NO_SHAPES,
 ) -> Iterator[pa.Table]:
@@ -145,7 +144,7 @@ def with_holders(
     table: pa.Table,
     schema: Schema,
     party_sets: Sequence[Sequence[str]],
-    holders: npt.NDArray[np.integer],
+    holders: Integral,
 ) -> pa.Table:
     """Set values to null that no party of a row's set has, and add a last column with the row's
     parties.

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Codes
+from ..arrays import Codes, Ints, Texts
 from ..errors import MessageError, ModelError
 from ..kernels.jit import for_each, threads
 from ..message import Message
@@ -93,7 +93,7 @@ class Estimates:
     initial: MarkovRandomField
     total: float
     disagreements: tuple[Disagreement, ...]
-    warnings: tuple[str, ...]
+    warnings: Texts
     seconds: dict[str, float]
     parts: Parts | None = None
     few_in_common: bool = False
@@ -399,7 +399,7 @@ class Server:
         initial: MarkovRandomField,
         total: float,
         clock: Clock,
-    ) -> tuple[MarkovRandomField, tuple[tuple[int, ...], ...], tuple[str, ...]]:
+    ) -> tuple[MarkovRandomField, tuple[Ints, ...], Texts]:
         """GraphCom and OptMRF.
 
         Returns:
@@ -418,7 +418,7 @@ class Server:
             # The paper's fits have what was measured alone.
             halved = () if plan.compared else of_halves(plan.schema, initial, graph.kept)
             used = used_in(graph.tree, local, (*local, *graph.kept, *halved))
-            fitted, off_tree = initial, frozenset[tuple[int, ...]]()
+            fitted, off_tree = initial, frozenset[Ints]()
             if graph.kept or plan.halved or apart(plan.schema)[1]:
                 report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
@@ -449,7 +449,7 @@ class Server:
 
     def _off_tree(
         self, fitted: MarkovRandomField, measurements: list[Measurement]
-    ) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
+    ) -> tuple[MarkovRandomField, frozenset[Ints]]:
         """OptMRF beyond the tree: the model with off-tree factors, and their attributes."""
         together = missing_together(self._plan.schema, measurements)
         report = fitting(self._options.progress)

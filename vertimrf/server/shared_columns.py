@@ -11,8 +11,8 @@ import bisect
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..arrays import Fields, Ints, Pair
 from ..message import Message
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree, junction_tree
@@ -39,7 +39,7 @@ class Disagreement:
     """
 
     attribute: int
-    parties: tuple[int, int]
+    parties: Pair
     share: float
     error: float
 
@@ -60,7 +60,7 @@ class Disagreement:
             f"{self.error:.2%}); the synthetic column lies between theirs."
         )
 
-    def to_json(self, plan: Plan) -> dict[str, Any]:
+    def to_json(self, plan: Plan) -> Fields:
         """The disagreement in values that JSON can represent, with names."""
         return {
             "column": plan.schema.names[self.attribute],
@@ -142,7 +142,7 @@ def local_tree(
     return budget.tree()
 
 
-def _joined(sizes: Sequence[int], marginals: Sequence[tuple[int, ...]]) -> JunctionTree:
+def _joined(sizes: Sequence[int], marginals: Sequence[Ints]) -> JunctionTree:
     """A junction tree that covers some marginals."""
     return junction_tree(
         sizes, {pair for attributes in marginals for pair in itertools.combinations(attributes, 2)}

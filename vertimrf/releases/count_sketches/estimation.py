@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...arrays import Pair
 from ...model.local_marginal import one_way_counts
 from ...model.measurement import Measurement
 from ...plan.groups import released_sizes
@@ -63,7 +64,7 @@ def _counted_marginals(
     plan, bins, party_counts = received.plan, received.bins, received.party_counts
     total, progress = received.total, received.progress
     groups, parties = plan.groups, plan.group_parties
-    shared: dict[tuple[int, int], Measurement] = {}
+    shared: dict[Pair, Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
     if party_counts is None:
         cells = estimate_cells(sketch, counted, total, progress)

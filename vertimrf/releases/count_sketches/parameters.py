@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ...arrays import Ints
+from ...arrays import Ints, Pair
 from ...errors import PlanError, PrivacyError
 from ...files.convert import Number
 from ...privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event
@@ -180,7 +180,7 @@ class CountSketches(CrossPartyRelease):
         moved = sum(map(self.weight, groups))
         return replace(self.event, groups=moved, records=person).known_hashes if moved else None
 
-    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[Pair]:
         """See :class:`CrossPartyRelease`; one table for each group."""
         return [(self.rows(group), self.numbers) for group in groups]
 

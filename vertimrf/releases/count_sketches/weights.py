@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...arrays import Ints
 from ...plan.groups import Group
 from .parameters import MAX_WEIGHT
 
@@ -36,7 +37,7 @@ def least_weights(groups: Sequence[Group], asked: Collection[int] = ()) -> list[
 
 def choose_weights(
     groups: Sequence[Group], rows: Sequence[int], asked: Collection[int] = ()
-) -> tuple[int, ...]:
+) -> Ints:
     """Choose the weights of groups.
 
     Args:

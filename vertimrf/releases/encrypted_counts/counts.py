@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import Int32s, Integers
+from ...arrays import Int32s, Integers, Ints
 from ...errors import MessageError
 from ...kernels.ring import add_marks
 from ...progress import SILENT, Progress
@@ -257,7 +257,7 @@ def check_answers(answers: Answers, count: int, layout: Layout, where: str) -> N
     lattice.check_residues(answers.sums, where)
 
 
-def _check_shape(numbers: Residues, wanted: tuple[int, ...], where: str) -> None:
+def _check_shape(numbers: Residues, wanted: Ints, where: str) -> None:
     if numbers.shape != wanted:
         raise MessageError(
             f"{where} has {numbers.shape} numbers, and this plan has {wanted}: have it sent again."

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...arrays import Int32s, Integers, Words
+from ...arrays import Int32s, Integers, Ints, Words
 from ...errors import MessageError
 from ...files import container
 from ...plan.plan import Plan
@@ -227,7 +227,7 @@ class Steps:
             "people": self.people,
         }
 
-    def _counters(self, party: int) -> tuple[int, ...]:
+    def _counters(self, party: int) -> Ints:
         """Counters of each of a party's groups."""
         return tuple(map(self.sketch.rows, self.plan.groups_of(party)))
 

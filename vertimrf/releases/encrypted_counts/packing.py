@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import Integers
+from ...arrays import Integers, Integral, Ints
 from ...errors import PlanError, PrivacyError
 
 # Coefficients of a polynomial, and rows of a block.
@@ -59,10 +58,10 @@ class Layout:
         PlanError: a counter does not fit into a slot, or there is no counter or row.
     """
 
-    sizes: tuple[int, ...]
+    sizes: Ints
     capacity: int
     sigma: float
-    contrasts: tuple[int, ...] = ()
+    contrasts: Ints = ()
     signed: bool = False
     sums: int = 1
 
@@ -129,7 +128,7 @@ class Layout:
         return sum(self.rows)
 
     @cached_property
-    def rows(self) -> tuple[int, ...]:
+    def rows(self) -> Ints:
         """Number of counters of each group: one for each value, or one for its contrast."""
         return counters_of(self.sizes, self.contrasts)
 
@@ -181,7 +180,7 @@ class Layout:
         slots = np.array([slot for slot, _ in at], np.int64)
         return np.tile(slots, 2), raising + [-one for one in raising]
 
-    def places(self, codes: npt.NDArray[np.integer]) -> Integers:
+    def places(self, codes: Integral) -> Integers:
         """Positions of the counters that rows change; -1 for a blank.
 
         Args:
@@ -262,7 +261,7 @@ class Layout:
         return [table for part in parts for table in np.split(part, np.cumsum(self.rows)[:-1], 1)]
 
 
-def counters_of(sizes: Sequence[int], contrasts: Sequence[int]) -> tuple[int, ...]:
+def counters_of(sizes: Sequence[int], contrasts: Sequence[int]) -> Ints:
     """Number of counters of each group: one for each value, or one for its contrast."""
     return tuple(1 if group in contrasts else size for group, size in enumerate(sizes))
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from ...arrays import Floats
+from ...arrays import Floats, Ints, Pair
 from ...errors import PlanError
 from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
@@ -48,7 +48,7 @@ def table_weight(numbers: npt.ArrayLike) -> Floats:
     return weights
 
 
-def table_weights(counters: Sequence[Floats]) -> dict[tuple[int, int], Floats]:
+def table_weights(counters: Sequence[Floats]) -> dict[Pair, Floats]:
     """Weights of the tables of every two parties.
 
     Args:
@@ -92,8 +92,8 @@ class EncryptedCounts(CrossPartyRelease):
 
     sigma: Number
     capacity: int
-    sizes: tuple[int, ...]
-    contrasts: tuple[int, ...] = ()
+    sizes: Ints
+    contrasts: Ints = ()
     encoder = "encrypted"
     kind = "encrypted counts"
     forecast = True
@@ -178,7 +178,7 @@ class EncryptedCounts(CrossPartyRelease):
                 out.append(LedgerEntry(both, *said, parts=parts, kind=self.kind))
         return out
 
-    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[Pair]:
         """See :class:`CrossPartyRelease`; a message has counts in place of levels."""
         return []
 
@@ -191,7 +191,7 @@ class EncryptedCounts(CrossPartyRelease):
                 "count sketches."
             )
 
-    def counted_pairs(self, parties: Groups, party: int) -> list[tuple[int, int]]:
+    def counted_pairs(self, parties: Groups, party: int) -> list[Pair]:
         """See :class:`CrossPartyRelease`."""
         return [(g, mine) for some in parties[party + 1 :] for g in some for mine in parties[party]]
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from ...arrays import Ints, Pair
 from ...errors import PlanError
 from ...plan.choice import Choice, Released, Target, groups_of, no_sketches, shares_of
 from ...plan.defaults import SHARES
@@ -71,9 +72,7 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
     return chosen(0)[0]
 
 
-def _encrypted_shares(
-    attributes: Sequence[int], weights: Mapping[tuple[int, int], float]
-) -> Shares:
+def _encrypted_shares(attributes: Sequence[int], weights: Mapping[Pair, float]) -> Shares:
     """Shares of the budget at which the server's view costs as much as that of the worst coalition.
 
     The server alone sees everything with the noise of two parties. A coalition sees what is the
@@ -100,7 +99,7 @@ def _encrypted_shares(
 
 def _encrypted_plan(
     groups: tuple[Group, ...],
-    contrasts: tuple[int, ...],
+    contrasts: Ints,
     weight: float,
     records: int,
     count_share: float,

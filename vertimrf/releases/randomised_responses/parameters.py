@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from ...arrays import Ints, Pair
 from ...errors import PlanError
 from ...files.convert import Number
 from ...privacy.events import Event, GRREvent
@@ -28,7 +29,7 @@ class RandomisedResponses(CrossPartyRelease):
     """
 
     epsilon: Number
-    sizes: tuple[int, ...]
+    sizes: Ints
     encoder = "grr"
     kind = "responses"
     compared = True
@@ -88,7 +89,7 @@ class RandomisedResponses(CrossPartyRelease):
         sizes = tuple(self.sizes[group] for group in groups)
         return replace(self.event, sizes=sizes) if any(size > 1 for size in sizes) else None
 
-    def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int) -> list[Pair]:
         """See :class:`CrossPartyRelease`; a row of responses for each attribute."""
         return [(1, rows)] * len(groups)
 

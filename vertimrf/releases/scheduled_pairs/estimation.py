@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...arrays import Pair
 from ...model.measurement import Measurement
 from ...plan.schema import Schema
 from ..received import CommonRecords, CrossParty, Received, named, set_sizes
@@ -49,7 +50,7 @@ def scheduled_matches(
     """Common records from scheduled pairs: each marginal's cells sum to them, with independent
     noise.
     """
-    by_parties: dict[tuple[int, int], list[Measurement]] = {}
+    by_parties: dict[Pair, list[Measurement]] = {}
     for m in measurements:
         one, other = sorted({schema.party_of(a) for a in m.attributes})
         by_parties.setdefault((one, other), []).append(m)

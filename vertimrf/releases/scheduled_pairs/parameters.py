@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ...arrays import Ints, Pair
 from ...errors import PlanError
 from ...plan.defaults import PAIRS_BYTES
 from ...privacy.events import SketchEvent
@@ -55,7 +56,7 @@ class ScheduledPairs(CrossPartyRelease):
     floor: int
     ceiling: int
     pairs: tuple[ScheduledPair, ...]
-    sizes: tuple[int, ...]
+    sizes: Ints
     encoder = "scheduled-pairs"
     kind = "pair sketches"
     tells_matches = True
@@ -97,7 +98,7 @@ class ScheduledPairs(CrossPartyRelease):
             "tell about how many records two values have in common."
         )
 
-    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[Pair]:
         """See :class:`CrossPartyRelease`; a table for each pair that a group is in."""
         wanted = set(groups)
         return [

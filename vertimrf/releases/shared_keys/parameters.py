@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...arrays import Ints, Pair
 from ...privacy.accountant import epsilon as composed_epsilon
 from ...privacy.events import SketchEvent
 from ...privacy.ledger import LedgerEntry
@@ -33,7 +34,7 @@ class SharedKeys(CrossPartyRelease):
     floor: int
     ceiling: int
     keys: int
-    sizes: tuple[int, ...]
+    sizes: Ints
     encoder = "published"
     kind = "shared-key sketches"
     compared = True
@@ -88,7 +89,7 @@ class SharedKeys(CrossPartyRelease):
             "paper does. This is not private: complete records can be read off."
         )
 
-    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[Pair]:
         """See :class:`CrossPartyRelease`; one table for each attribute."""
         return [(self.sizes[group], self.keys) for group in groups]
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..arrays import Fields
 from ..errors import MessageError, VertiMRFError, first
 from ..files import container, sealed
 from ..files.atomic import MAX_JSON
@@ -267,7 +268,7 @@ def _schema(opened: OpenSchema) -> str:
     return "\n".join(lines)
 
 
-def _report(report: dict[str, Any]) -> str:
+def _report(report: Fields) -> str:
     """Describe the figures of a run."""
     return (
         f"A report: {len(report['ledger'])} events, {report.get('rows', 0):,} rows, "

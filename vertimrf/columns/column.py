@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Fields, Integral
 from ..errors import SchemaError
 from .calendar import Calendar
 from .text import MAX_SIZE, Value, check_name, nearest_listed, parse, plain
@@ -389,9 +390,7 @@ class Attribute(ABC):
         return column_numbers(self, column, where)
 
     @abstractmethod
-    def original(
-        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
-    ) -> Floats | None:
+    def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """The numbers of a column and of its codes, NaN where one is missing; None if it has none."""
 
     # Codes to values.
@@ -409,13 +408,13 @@ class Attribute(ABC):
         """Share of each bin's records that are drawn within a span [shape=(bins,), float64]."""
         raise NotImplementedError
 
-    def drawn(self, codes: npt.NDArray[np.integer], span: Span, places: Floats) -> Floats:
+    def drawn(self, codes: Integral, span: Span, places: Floats) -> Floats:
         """Numbers at places inside codes, from 0 to 1 by the share of the code's records, NaN where they
         are missing [shape=(n,), float64].
         """
         raise NotImplementedError
 
-    def coded_numbers(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> Floats:
+    def coded_numbers(self, codes: Integral, drawn: Floats | None) -> Floats:
         """The numbers of codes, NaN for a missing value; ``drawn`` are those that :meth:`drawn` gave."""
         if drawn is not None:
             return drawn
@@ -423,7 +422,7 @@ class Attribute(ABC):
         return numbers
 
     @abstractmethod
-    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+    def arrow(self, codes: Integral, drawn: Floats | None) -> pa.Array:
         """Values of codes as an Arrow array, missing ones null; ``drawn`` as :meth:`coded_numbers`."""
 
     def typed(self, numbers: Floats) -> pa.Array:
@@ -440,7 +439,7 @@ class Attribute(ABC):
     def sdv(self) -> dict[str, str]:
         """What SDV's metadata say of the column."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The attribute as the mapping that a schema file holds; parts at their defaults are left
         out.
         """
@@ -451,7 +450,7 @@ class Attribute(ABC):
         return {key: parts[key] for key in KEYS if parts.get(key) is not None}
 
     @abstractmethod
-    def _written(self) -> dict[str, Any]:
+    def _written(self) -> Fields:
         """The parts of :meth:`to_json` that are written in another way than they are stored."""
 
     # The kinds.

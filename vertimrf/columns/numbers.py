@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Flags, Floats, Int32s, Integers
+from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral
 from ..errors import SchemaError
 from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
@@ -377,9 +377,7 @@ class Numbers(Attribute, domain="edges"):
 
         return encode
 
-    def original(
-        self, column: pa.ChunkedArray, codes: npt.NDArray[np.integer], where: str
-    ) -> Floats | None:
+    def original(self, column: pa.ChunkedArray, codes: Integral, where: str) -> Floats | None:
         """See :class:`Attribute`."""
         values, _ = self.numbers(column, where)
         return np.where(np.isfinite(values), values, np.nan)
@@ -392,14 +390,14 @@ class Numbers(Attribute, domain="edges"):
         """See :class:`Attribute`."""
         return shares_inside(self, span)
 
-    def drawn(self, codes: npt.NDArray[np.integer], span: Span, places: Floats) -> Floats:
+    def drawn(self, codes: Integral, span: Span, places: Floats) -> Floats:
         """See :class:`Attribute`."""
         numbers = np.full(len(codes), np.nan)
         known = codes < self.present
         numbers[known] = numbers_inside(self, codes[known].astype(np.int64), span, places[known])
         return numbers
 
-    def arrow(self, codes: npt.NDArray[np.integer], drawn: Floats | None) -> pa.Array:
+    def arrow(self, codes: Integral, drawn: Floats | None) -> pa.Array:
         """See :class:`Attribute`."""
         assert drawn is not None
         return self.typed(drawn)
@@ -424,7 +422,7 @@ class Numbers(Attribute, domain="edges"):
             kind = self.type.replace("int", "Int").replace("u", "U")
         return {"sdtype": "numerical", "computer_representation": kind}
 
-    def _written(self) -> dict[str, Any]:
+    def _written(self) -> Fields:
         lists = {"edges": self.edges, "points": self.points, "grid": self.grid}
         if self.grid and all(lists[key] == of for key, of in listed_numbers(self.grid).items()):
             # The grid says it all.

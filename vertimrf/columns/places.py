@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Flags, Floats, Integers, Ints, Pair
+from ..arrays import Flags, Floats, Integers, Integral, Ints, Pair
 from .column import Attribute
 from .inside import Span
 
-Rows = npt.NDArray[np.integer]
+Rows = Integral
 
 # Rank correlations below either are left out: WEAK, and so many standard errors of independent rows.
 WEAK, ERRORS = 0.3, 5.0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from ..arrays import Fields
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, unit_edges
 from .column import FLAGS, KEYS, PRIVATE, Attribute
@@ -78,7 +79,7 @@ def read_attribute(data: Any) -> Attribute:
     return _made(parts)
 
 
-def _made(parts: dict[str, Any]) -> Attribute:
+def _made(parts: Fields) -> Attribute:
     """The attribute with these parts."""
     check_name(parts["name"])
     where = f"Attribute {parts['name']!r}"

@@ -33,6 +33,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Fields
 from ..columns.cells import written_out
 from ..columns.private import PrivateDomain
 from ..columns.read import read_attribute
@@ -233,7 +234,7 @@ def _from_json(item: Any) -> _Kept:
     )
 
 
-def _to_json(kept: _Kept) -> dict[str, Any]:
+def _to_json(kept: _Kept) -> Fields:
     finding = kept.finding
     return {
         "asked": _plain(finding.domain.asked),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Texts
 from ..columns.column import Attribute
 from ..columns.private import OTHER, PrivateDomain, Search
 from ..errors import PrivacyError, some
@@ -162,7 +163,7 @@ def _without_result(lost: Sequence[Finding]) -> str:
     )
 
 
-def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> tuple[str, ...]:
+def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> Texts:
     """Messages about cells that the search leaves out; only the party may see them.
 
     Args:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from ..arrays import Fields
 from ..errors import MessageError
 from ..files.atomic import MAX_KEY, read_json
 from ..files.canonical import fingerprint
@@ -81,7 +82,7 @@ class _SecretFile(msgspec.Struct):
     value: bytes
 
 
-def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) -> dict[str, Any]:
+def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) -> Fields:
     """Seal the secret for every other party of a plan.
 
     Args:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..arrays import Texts
 from ..errors import first
 from ..model.trust import IMPLIED, MEASURED, UNKNOWN
 from ..plan.local_plan import SCORE_GRID
@@ -174,7 +175,7 @@ def one_in(probability: float) -> str:
     return f"1 in {round(times / scale) * scale:,.0f}"
 
 
-def guarantee(label: PrivacyLabel, several: bool, records: int = 1) -> tuple[str, ...]:
+def guarantee(label: PrivacyLabel, several: bool, records: int = 1) -> Texts:
     """What a privacy label means.
 
     Args:
@@ -216,7 +217,7 @@ def guarantee(label: PrivacyLabel, several: bool, records: int = 1) -> tuple[str
     )
 
 
-def rests_on(several: bool, private: bool, colluding: float | None = None) -> tuple[str, ...]:
+def rests_on(several: bool, private: bool, colluding: float | None = None) -> Texts:
     """Conditions of a guarantee, and what it does not say.
 
     Args:

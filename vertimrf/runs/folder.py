@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import tomli_w
 
+from ..arrays import Fields, Texts
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import (
     DRAFT,
@@ -210,7 +211,7 @@ class RunFolder:
         with _unobstructed():
             (self.path / STOPPED).unlink(missing_ok=True)
 
-    def refusals(self) -> tuple[str, ...]:
+    def refusals(self) -> Texts:
         """Why files were refused, in sentences."""
         files = sorted(
             path
@@ -221,7 +222,7 @@ class RunFolder:
         texts = ((self.read(str(path)) or b"").decode(errors="replace") for path in files)
         return tuple(sentence for text in texts for sentence in text.splitlines())
 
-    def edits(self) -> tuple[str, ...]:
+    def edits(self) -> Texts:
         """How the settings differ from those with which the run began, in sentences."""
         if not self.has(FIRST_SETTINGS):
             return ()
@@ -318,7 +319,7 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
+def read_settings(folder: Path, name: str = SETTINGS) -> Fields:
     """Read the settings of a run folder.
 
     Raises:

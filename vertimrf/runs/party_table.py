@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..arrays import Pair
 from ..plan.plan import Plan
 from ..tables.read_options import ReadOptions
 
@@ -38,7 +39,7 @@ class PartySettings(ReadOptions):
 
 def encoded(
     settings: PartySettings, plan: Plan, role: Party, connections: ExitStack
-) -> tuple[Table | ClusterRecords, tuple[int, int]]:
+) -> tuple[Table | ClusterRecords, Pair]:
     """Encode a party's records.
 
     Args:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..arrays import Fields
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
 from .dropped import Unreadable
@@ -125,7 +126,7 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
     def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
         with any_error(what):
             # Files of some kinds do not state their number of rows, and are read at once.
-            given: dict[str, Any] = {"usecols": list(wanted), "output_format": "dict"}
+            given: Fields = {"usecols": list(wanted), "output_format": "dict"}
             if meta.number_rows is not None:
                 given["row_limit"] = ROWS
             # pyreadstat's own loop over a file goes on until all rows have come that a header states.

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from ..arrays import Texts
 from ..columns.cell_types import for_csv
 from ..errors import TableError
 from ..files.results import opened, save
@@ -59,7 +60,7 @@ class Pieces:
         typed: whether columns have types of their own, unlike those of CSV files, which are text.
     """
 
-    names: tuple[str, ...]
+    names: Texts
     where: str
     batches: Callable[[Sequence[str], Unreadable], RecordBatches]
     typed: bool = True

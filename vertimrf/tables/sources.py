@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from ..arrays import Texts
 from ..errors import MessageError, TableError
 from ..files.atomic import MAX_KEY, AnyPath, open_regular, read_bytes
 from ..files.canonical import json_digest, json_of
@@ -282,7 +283,7 @@ class Format:
     name: str
     sniff: Sniff
     open: Callable[[Path, ReadOptions], Pieces]
-    suffixes: tuple[str, ...] = ()
+    suffixes: Texts = ()
     packed: bool = False
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ..arrays import Fields
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
 from .csv_file import BLOCK, HEAD, MARK, START, unpacked
@@ -52,7 +53,7 @@ def json_lines(path: Path, read: ReadOptions) -> Pieces:
     return Pieces(names, str(path), functools.partial(_json_batches, path))
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(line: bytes) -> Fields | None:
     """The JSON object on a line; None if there is none."""
     try:
         found = msgspec.json.decode(line.removeprefix(MARK))

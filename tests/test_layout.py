@@ -16,7 +16,7 @@ ROOT = Path(vertimrf.__file__).parent
 ONLY = {
     "kernels": {"kernels", "arrays"},
     "files": {"files", "arrays", "errors"},
-    "keys": {"files", "errors"},
+    "keys": {"arrays", "files", "errors"},
     "model": {"model", "arrays", "files", "kernels", "errors"},
     "privacy": {"privacy", "arrays", "errors", "files"},
     "columns": {"columns", "arrays", "privacy", "errors"},

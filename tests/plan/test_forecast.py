@@ -47,11 +47,12 @@ def test_encrypted_counts_take_longer_with_more_rows_and_at_parties_with_more_to
     plan = planned_for(20_000, None, "encrypted")
     first, _, last = forecast(plan).parties
     layout = plan.sketch.layout(plan.groups_of(0))
+    sent = (layout.blocks + 1) * layout.block_bytes
     assert first.work > 0.2e-3 * layout.slots * layout.blocks
     assert last.work > first.work
-    assert forecast(plan).trial.memory > forecast(plan).server.memory + layout.row_bytes
-    assert first.memory > PROCESS_BYTES + layout.row_bytes
-    assert last.memory > PROCESS_BYTES + 2 * layout.row_bytes
+    assert forecast(plan).trial.memory > forecast(plan).server.memory + sent
+    assert first.memory > PROCESS_BYTES + sent
+    assert last.memory > PROCESS_BYTES + 2 * sent
     works = [
         [one.sketch.encoding_work(one.groups_by_party, party, 0) for party in range(3)]
         for one in (plan, planned_for(80_000, None, "encrypted"))

@@ -76,7 +76,7 @@ def test_a_whole_run_of_encrypted_counts(run):
     assert (rows.name, answers.name) == (ROWS, ANSWERS)
     first = hospital.advance({})
     assert "message" not in first
-    least = plan.sketch.layout(plan.groups_of(0)).row_bytes
+    least = plan.sketch.layout(plan.groups_of(0)).piece_bytes(0)
     assert least < len(first[ROWS]) <= rows.max_bytes < least + SLACK
     assert [step.name for step in hospital.state().waits_for] == ["answers of others"]
     # Without rows, the other party has no answer. It could not give the message either.

@@ -582,9 +582,8 @@ class Schema:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")
         for file, text in lists.items():
             save(file, text)
-        if path.suffix != ".json":
-            return save(path, toml_text(content, self.drafted))
-        save(path, json.dumps(content, indent=1) + "\n")
+        json_text = json.dumps(content, indent=1) + "\n"
+        save(path, json_text if path.suffix == ".json" else toml_text(content, self.drafted))
 
     def to_toml(self) -> str:
         """The schema as TOML text."""

@@ -6,7 +6,7 @@ of its thresholds. If U lies within a margin, 192 further bits of U are read and
 computed to 100 digits. So a draw depends neither on the floating-point arithmetic of the machine
 nor on the margin: it is the value given by 256 bits of U.
 
-The total variation distance of one draw from the exact law is below :data:`DISTANCE`. It has three
+The total variation distance of one draw from the exact law is below 2^-230. It has three
 sources: thresholds are rounded to 2^-256; the Gaussian is cut at 19 standard deviations; and wide
 Gaussians are sums of narrow ones (:func:`discrete_gaussian`). 2^50 draws together add less than
 2^-130 to delta at an epsilon of 30. This is far below what the accountant adds for rounding.
@@ -28,8 +28,6 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from ..arrays import Integers, Words
 from ..errors import PrivacyError
 
-# Total variation distance of one draw from the exact law.
-DISTANCE = 2.0**-230
 FIRST_BITS, FURTHER_BYTES = 64, 24
 BITS = FIRST_BITS + 8 * FURTHER_BYTES
 DIGITS = 100

@@ -41,11 +41,11 @@ def test_the_figures_of_a_layout():
     assert layout.offset == math.ceil(12 * 45.2) == 543
     assert layout.width == (45_222 + 2 * 543).bit_length() == 16
     assert (layout.per_slot, layout.counters, layout.slots, layout.blocks) == (5, 31, 7, 6)
-    assert layout.row_bytes == 7 * 7 * 5 * 8192 * 4
-    assert (layout.pieces, layout.piece_bytes(0)) == ([range(7)], 32 + layout.row_bytes)
+    rows = 7 * 7 * 5 * 8192 * 4
+    assert (layout.pieces, layout.piece_bytes(0)) == ([range(7)], 32 + rows)
     assert layout.answer_bytes(60) == 60 * (8192 + 7) * 5 * 4
     # Of 100 counters, a row has at most 700 bytes; blocks are filled up with blanks.
-    assert Layout((100,), 8192 * 6, 45.2, sums=100).row_bytes < 700 * 8192 * 6
+    assert Layout((100,), 8192 * 6, 45.2, sums=100).block_bytes < 700 * 8192 * 6 / 7
 
 
 @pytest.mark.parametrize("capacity", [1, 8192, 45_222, 1 << 20, 1 << 24])

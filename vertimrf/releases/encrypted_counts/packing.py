@@ -153,11 +153,6 @@ class Layout:
         return self.slots * len(PRIMES) * N * WORD
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of all encrypted rows."""
-        return (self.blocks + 1) * self.block_bytes
-
-    @property
     def pieces(self) -> list[range]:
         """Numbers of the blocks in each piece of the rows. The first one begins with block 0."""
         count = max(PIECE_BYTES // self.block_bytes, 1)

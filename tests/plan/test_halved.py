@@ -26,6 +26,8 @@ from vertimrf.plan.shares import (
     longest_seen,
 )
 from vertimrf.plan.verdict import CORRELATION, TREND_FORM, correlation_error, links, verdict
+from vertimrf.releases.encrypted_counts.parameters import EncryptedCounts
+from vertimrf.releases.register import kind_of
 
 LONG = schema_of(one={"a": 40, "b": 5}, two={"x": 40, "y": 2})
 RECORDS = 1000
@@ -45,7 +47,7 @@ def test_attributes_are_halved_where_their_pairs_are_noise_alone():
     most = longest_seen(RECORDS, sigma)
     assert most**2 * sigma / (RECORDS * math.sqrt(2 * math.pi)) == pytest.approx(1)
     assert longest_seen(RECORDS, 0.0) == math.inf
-    encrypted = Outlook(((40, 5), (40, 2)), RECORDS, 0.02, 10**5, 10**6, True)
+    encrypted = Outlook(((40, 5), (40, 2)), RECORDS, 0.02, 10**5, 10**6, EncryptedCounts)
     assert cell_error(encrypted, USUAL) == pytest.approx(math.sqrt(4 / (2 * 0.5 * 0.02)))
     alone = Outlook(((40, 5, 40, 2),), RECORDS, 0.02, 10**5, 0)
     pairs = USUAL.without_sketches().local * 0.02 * 0.92
@@ -71,7 +73,7 @@ def test_they_have_more_bins_than_halves_where_noise_leaves_enough(encoder):
     plan = plan_with(LONG, expected_records=6 * RECORDS, encoder=encoder, nonce="t")
     bins = plan.groups[0].size
     assert [group.size for group in plan.groups if not group.parity] == [bins, 5, bins, 2]
-    outlook = Outlook(((40, 5), (40, 2)), 9 * RECORDS, 0.02, 10**5, 10**6, encoder == "encrypted")
+    outlook = Outlook(((40, 5), (40, 2)), 9 * RECORDS, 0.02, 10**5, 10**6, kind_of(encoder))
     most, seen = levels(outlook, USUAL)
     assert seen == int(BINNED * most) >= LEAST_BINS
     assert levels(replace(outlook, records=RECORDS), USUAL)[1] == 2
@@ -171,9 +173,9 @@ def test_the_forecast_takes_a_trend_for_one_number():
     """By hand: a contrast's error over the records, times pi / 2, and as much as a trend leaves out."""
     sizes, flags = ((40, 40), (40, 40)), ((True, True), (True, True))
     whole = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6)
-    trends = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, False, flags)
-    pairs = Outlook(((2, 2), (2, 2)), RECORDS, 0.02, 10**5, 10**6, True)
-    ours = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, True, flags)
+    trends = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, halved=flags)
+    pairs = Outlook(((2, 2), (2, 2)), RECORDS, 0.02, 10**5, 10**6, EncryptedCounts)
+    ours = Outlook(sizes, RECORDS, 0.02, 10**5, 10**6, EncryptedCounts, flags)
     for few, many in itertools.pairwise((trends, whole)):
         assert correlation_error(few, USUAL) < correlation_error(many, USUAL)
     assert distances(ours, USUAL).across[0] == pytest.approx(

@@ -129,7 +129,7 @@ def test_one_way_marginals_keep_most_of_the_budget_where_most_columns_are_halved
     sketched = 15_000_000 if len(columns) > 1 else 0
     for rho in (1e-4, 1e-2, 1.0):
         halved = tuple(tuple(size > 5 for size in some) for some in columns)
-        some = Outlook(columns, 3000, rho, 125_000, sketched, False, halved)
+        some = Outlook(columns, 3000, rho, 125_000, sketched, halved=halved)
         best = some.best()
         assert best.one_way is not None
         assert best.local * best.one_way >= ONE_WAY_OF_HALVES - 1e-12

@@ -104,7 +104,7 @@ def outlook_of(schema: Schema, planning: PlanOptions, target: Target) -> Outlook
         target.rho / planning.records_per_person**2,
         target.largest_clique,
         target.message_bytes if across else 0,
-        kind_of(planning.encoder).exchanges,
+        kind_of(planning.encoder),
         tuple(tuple(a in target.halved for a in some) for some in columns),
         target.bins,
     )

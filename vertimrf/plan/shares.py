@@ -20,12 +20,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Flags, Floats, Ints, Pair
-from ..releases.encrypted_counts.parameters import MAX_CAPACITY, table_weights
+from ..arrays import Flags, Floats, Ints
+from ..releases.count_sketches.parameters import CountSketches
+from ..releases.release import CrossPartyRelease
 from .defaults import SHARES
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
@@ -54,8 +54,6 @@ BINNED, LEAST_BINS = 0.333, 7
 # The standard error of a correlation that halves tell is pi / 2 times the noise of their contrast
 # over the records (at a correlation of 0); the distance of one cell is that over sqrt(2 pi).
 TREND_ERROR = math.pi / 2 * math.sqrt(2 * math.pi)
-# A counter of a sketch takes four bits in the forecast.
-COUNTERS_PER_BYTE = 2
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Outlook:
         rho: the whole budget (zCDP).
         largest_clique: most cells of a local clique.
         message_bytes: budget for the sketches in a party's message; 0 if there are none.
-        encrypted: whether pairs across parties come from encrypted counts.
+        kind: the release that pairs across parties come from.
         halved: by party, whether each of its columns is halved; empty if none is.
         bins: number of bins that halved columns have across parties.
     """
@@ -102,7 +100,7 @@ class Outlook:
     rho: float
     largest_clique: int
     message_bytes: int
-    encrypted: bool = False
+    kind: type[CrossPartyRelease] = CountSketches
     halved: tuple[tuple[bool, ...], ...] = ()
     bins: int = 2
 
@@ -131,30 +129,13 @@ class Outlook:
         """Counters of columns across parties: one, a contrast, of a halved column."""
         return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
 
-    @cached_property
-    def weights(self) -> dict[Pair, Floats]:
-        """Weights of the tables of encrypted counts, by positions of two parties
-        [each shape=(columns of one, of the other), float64].
-        """
-        return table_weights(
-            [
-                np.where(sizes == 2, 1.0, self.counters(sizes, halved))
-                for sizes, halved in self.by_party
-            ]
-        )
-
-    @property
-    def weight_across(self) -> float:
-        """Weight of all tables of encrypted counts of columns."""
-        return sum(float(weights.sum()) for weights in self.weights.values())
-
     def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
         """The shares of one-way marginals in a party's budget that are compared.
 
         Args:
             local: share of the parties' budget.
         """
-        if not self.mostly_halved or self.encrypted:
+        if not self.mostly_halved or self.kind.exchanges:
             return (None, *ONE_WAY_SHARES)
         least = ONE_WAY_OF_HALVES / local
         # The rest is for larger marginals beside R-scores, or for nothing.
@@ -166,8 +147,8 @@ class Outlook:
         Of equal ones the usual are best, then those with the least noise of one-way marginals: they
         cost nothing if pairs depend on each other, and less if no pair does.
         """
-        # The share of encrypted counts follows from the costs of coalitions.
-        sketches: Sequence[float] = (usual.sketches, 0.0) if self.encrypted else SKETCH_SHARES
+        # Where parties exchange files, the share follows from the costs of coalitions.
+        sketches: Sequence[float] = (usual.sketches, 0.0) if self.kind.exchanges else SKETCH_SHARES
         if not self.message_bytes:
             usual, sketches = usual.without_sketches(), (0.0,)
         if not any(self.columns):
@@ -177,7 +158,7 @@ class Outlook:
             for across, local in ((across, 1 - usual.count - across) for across in sketches)
             for alone in self._one_way_shares(local)
         ]
-        if not self.mostly_halved or self.encrypted:
+        if not self.mostly_halved or self.kind.exchanges:
             options.append(usual)
         errors = {shares: error(self, shares) for shares in options}
         most = (1 + EQUAL) * min(errors.values())
@@ -214,7 +195,7 @@ def distances(outlook: Outlook, shares: Shares) -> Distances:
     one_way, within, across = [], [], [np.empty(0)]
     for i, party in enumerate(outlook.by_party):
         alone, pairs = _at_one_party(party, local * len(party[0]), shares, outlook)
-        if party[1].any() and not outlook.encrypted:
+        if party[1].any() and not outlook.kind.exchanges:
             # Sketches tell a party's pairs as well, and more of halved ones than its own marginals.
             both = _between(outlook, sketched, i, i)[np.triu_indices(len(party[0]), 1)]
             with np.errstate(divide="ignore"):
@@ -236,13 +217,10 @@ def cell_error(outlook: Outlook, shares: Shares) -> float:
         outlook: what is known of the run.
         shares: the division of the budget.
     """
-    d = sum(map(len, outlook.columns))
     if rho := shares.sketches * outlook.rho * bool(outlook.message_bytes):
-        if outlook.encrypted:
-            return _sample_scale(outlook) * math.sqrt(outlook.pairs_across / (2 * rho))
-        return d / math.sqrt(4 * rho)
+        return outlook.kind.usual_error(outlook, rho)
     most = max(map(len, outlook.columns))
-    rho = (1 - ONE_WAY_SHARE) * shares.local * outlook.rho * most / d
+    rho = (1 - ONE_WAY_SHARE) * shares.local * outlook.rho * most / sum(map(len, outlook.columns))
     return math.sqrt(math.comb(most, 2) / (2 * rho))
 
 
@@ -355,26 +333,8 @@ def _between(outlook: Outlook, rho: float, i: int, j: int) -> Floats:
     one, other = outlook.by_party[i], outlook.by_party[j]
     if not rho:
         return np.full((len(one[0]), len(other[0])), np.inf)
-    rows = [outlook.counters(*some) for some in (one, other)]
-    variance: Floats | float
-    if outlook.encrypted:
-        # A table has the noise of two parties, and is scaled from the sample to all records.
-        least = _sample_scale(outlook) ** 2 * outlook.weight_across / (2 * rho)
-        variance = least / outlook.weights[i, j]
-    else:
-        d = sum(map(len, outlook.columns))
-        most = max(float(outlook.counters(*some).sum()) for some in outlook.by_party)
-        counters = COUNTERS_PER_BYTE * outlook.message_bytes / most
-        # In each value's counters the noise is that of so many records.
-        noise = d * math.sqrt(counters / (4 * rho))
-        spread = (outlook.records / rows[0] + noise)[:, None] * (outlook.records / rows[1] + noise)
-        variance = spread / counters
-    errors: Floats = np.outer(*rows) * np.sqrt(variance)
+    cells = np.outer(outlook.counters(*one), outlook.counters(*other))
+    errors = cells * np.sqrt(outlook.kind.pair_variance(outlook, rho, i, j))
     if outlook.bins == 2:
         errors *= np.where(np.logical_or.outer(one[1], other[1]), TREND_ERROR, 1.0)
     return errors / (outlook.records * math.sqrt(2 * math.pi))
-
-
-def _sample_scale(outlook: Outlook) -> float:
-    """Records for each row that encrypted counts have room for."""
-    return max(outlook.records / MAX_CAPACITY, 1.0)

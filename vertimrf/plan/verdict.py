@@ -18,6 +18,7 @@ import numpy as np
 from ..arrays import Fields, Flags, Floats
 from ..errors import PlanError, first
 from ..privacy.accountant import gaussian_rho
+from ..releases.count_sketches.parameters import CountSketches
 from .defaults import MESSAGE_BYTES
 from .local_plan import SCORE_SENSITIVITY
 from .plan import Plan
@@ -221,7 +222,7 @@ def _outlook(plan: Plan) -> Outlook | None:
         gaussian_rho(plan.epsilon, plan.delta) / plan.records_per_person**2,
         max(local.largest_clique for local in plan.local),
         sketched,
-        plan.exchanges,
+        CountSketches if plan.sketch is None else type(plan.sketch),
         tuple(
             tuple(a in plan.halved for a in plan.schema.varying(name)) for name in plan.party_names
         )
@@ -253,7 +254,7 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
     count = 1 / (2 * plan.count_sigma**2)
     across = 0.0
     if plan.sketch is not None:
-        told = plan.sketch.spent(outlook.weight_across)
+        told = plan.sketch.spent(outlook)
         across = max(outlook.rho - count - spent - fine, count) if told is None else told
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
@@ -361,5 +362,5 @@ def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
     changed[f"{records:,} records"] = replace(outlook, records=records)
     for name, other in changed.items():
         other = in_halves(other) if plan.halved else other
-        shares = _shares(plan, outlook) if outlook.encrypted else other.best()
+        shares = _shares(plan, outlook) if plan.exchanges else other.best()
         yield name, _errors(other, shares).three

@@ -6,11 +6,14 @@ and why it may not be private.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from ..arrays import Bytes, Codes, Floats, Int32s, Ints, Pair, Texts, Words
 from ..errors import PlanError
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from ..plan.options import PlanOptions
     from ..plan.plan import Plan
     from ..plan.schema import Schema
+    from ..plan.shares import Outlook
     from ..privacy.noise import KeyedNoise
     from ..progress import Progress
     from .encrypted_counts.encoding import Steps
@@ -35,6 +39,8 @@ Groups = Sequence[Sequence[int]]
 HIGHEST_CEILING = 40
 MAX_KEYS = 1 << 31
 MAX_VALUES = 1 << 16
+# A counter of a sketch takes four bits in forecasts.
+COUNTERS_PER_BYTE = 2
 # Kinds of files between parties.
 ROWS, ANSWERS = "rows", "answers"
 # Signs of a group's two values in its contrast.
@@ -267,12 +273,47 @@ class CrossPartyRelease(ABC):
         """Core seconds in which the server estimates cross-party marginals."""
         return 0.0
 
-    def spent(self, weight: float) -> float | None:
-        """The part of the budget (zCDP) spent on tables of so much weight, if noise tells it.
+    def spent(self, outlook: Outlook) -> float | None:
+        """The part of the budget (zCDP) spent on tables of the columns, if noise tells it.
 
         Without an answer it is what other releases leave.
+
+        Args:
+            outlook: what was known of the run before its plan.
         """
         return None
+
+    @classmethod
+    def usual_error(cls, outlook: Outlook, rho: float) -> float:
+        """Forecast of the standard error of a count of two parties' columns, in records, if all pairs
+        of columns are equal. That of a kind without a forecast of its own is of count sketches.
+
+        Args:
+            outlook: what is known of the run before its plan.
+            rho: the budget of the release (zCDP).
+        """
+        return sum(map(len, outlook.columns)) / math.sqrt(4 * rho)
+
+    @classmethod
+    def pair_variance(cls, outlook: Outlook, rho: float, i: int, j: int) -> Floats:
+        """Forecast of the variance of a count in each table of the columns of two parties, as
+        :meth:`usual_error`.
+
+        Args:
+            outlook, rho: as of :meth:`usual_error`.
+            i, j: positions of the parties.
+
+        Returns:
+            [shape=(columns of one, of the other), float64].
+        """
+        of_parties = [outlook.counters(*some) for some in outlook.by_party]
+        most = max(float(some.sum()) for some in of_parties)
+        counters = COUNTERS_PER_BYTE * outlook.message_bytes / most
+        # In each value's counters the noise is that of so many records.
+        noise = sum(map(len, outlook.columns)) * math.sqrt(counters / (4 * rho))
+        one, other = (outlook.records / of_parties[k] + noise for k in (i, j))
+        spread: Floats = np.outer(one, other)
+        return spread / counters
 
     def next_to(self, other: CrossPartyRelease | None) -> bool:
         """Whether no release has a message size between those of this and the other, larger one."""

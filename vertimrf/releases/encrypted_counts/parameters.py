@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from ...privacy.events import GaussianEvent
 from ...privacy.ledger import LedgerEntry, Part
 from ..release import ANSWERS, ROWS, CrossPartyRelease, Groups, check_contrasts, check_sizes
 from .packing import Layout
+
+if TYPE_CHECKING:
+    from ...plan.shares import Outlook
 
 # Most rows that a party encrypts. Of more records, a sample takes part.
 MAX_CAPACITY = 1 << 24
@@ -236,9 +240,22 @@ class EncryptedCounts(CrossPartyRelease):
             work += sums[party] * (mine.blocks + 1) * (ADDITION + theirs * WEIGHING)
         return work
 
-    def spent(self, weight: float) -> float | None:
+    def spent(self, outlook: Outlook) -> float | None:
         """See :class:`CrossPartyRelease`."""
-        return weight / (4 * self.sigma**2)
+        return _total(_weights(outlook)) / (4 * self.sigma**2)
+
+    @classmethod
+    def usual_error(cls, outlook: Outlook, rho: float) -> float:
+        """See :class:`CrossPartyRelease`."""
+        return _sample_scale(outlook) * math.sqrt(outlook.pairs_across / (2 * rho))
+
+    @classmethod
+    def pair_variance(cls, outlook: Outlook, rho: float, i: int, j: int) -> Floats:
+        """See :class:`CrossPartyRelease`; a table has the noise of two parties, and is scaled from the
+        sample to all records.
+        """
+        weights = _weights(outlook)
+        return _sample_scale(outlook) ** 2 * _total(weights) / (2 * rho) / weights[i, j]
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
@@ -246,3 +263,22 @@ class EncryptedCounts(CrossPartyRelease):
             f"encrypted counts: {len(self.sizes)} attribute groups, {self.capacity:,} encrypted rows, noise of at most "
             f"{self.sigma:.1f} records by each of two parties, less in larger tables."
         )
+
+
+def _weights(outlook: Outlook) -> dict[Pair, Floats]:
+    """Weights of the tables of columns; those of two values have one counter, their contrast."""
+    return table_weights(
+        [
+            np.where(sizes == 2, 1.0, outlook.counters(sizes, halved))
+            for sizes, halved in outlook.by_party
+        ]
+    )
+
+
+def _total(weights: Mapping[Pair, Floats]) -> float:
+    return sum(float(some.sum()) for some in weights.values())
+
+
+def _sample_scale(outlook: Outlook) -> float:
+    """Records for each row that there is room for."""
+    return max(outlook.records / MAX_CAPACITY, 1.0)

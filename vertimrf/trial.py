@@ -109,7 +109,7 @@ class Trial:
 def open_tables(
     sources: Sequence[Any],
     id: str | None,
-    schema: Schema | OpenSchema | None = None,
+    schema: Schema | OpenSchema | None,
     read: ReadOptions = DEFAULT,
     domains: tuple[float, float] | None = None,
     records_per_person: int = 1,
@@ -193,9 +193,9 @@ def with_domains(
     tables: Sequence[pa.Table],
     names: Sequence[str],
     spend: tuple[float, float] | None,
-    id: str | None = None,
-    read: ReadOptions = DEFAULT,
-    records_per_person: int = 1,
+    id: str | None,
+    read: ReadOptions,
+    records_per_person: int,
 ) -> Schema:
     """Find the schema's private domains, and put them into the schema.
 
@@ -482,7 +482,7 @@ def first_with(name: str, columns_of: Sequence[Sequence[str]]) -> int:
 
 
 def _deal_by_columns(
-    schema: Schema, tables: Sequence[Source], id: str | None, person: str | None = None
+    schema: Schema, tables: Sequence[Source], id: str | None, person: str | None
 ) -> Schema:
     """Name the parties of a schema without parties. Each has its table's columns."""
     columns_of = [

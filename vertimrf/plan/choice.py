@@ -131,7 +131,7 @@ def groups_of(
     adds groups of one value for parties with one contrast alone, if there are several; ``values``
     keeps one group of every party as values.
     """
-    most = {a: target.bins for a in target.halved}
+    most = dict.fromkeys(target.halved, target.bins)
     size = [min(u, most.get(a, COUNT_BINS)) for a, u in enumerate(schema.sizes)]
     lone = [len(attributes) == 1 and size[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []

@@ -108,7 +108,7 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def score_sensitivity(person: int = 1) -> int:
+def score_sensitivity(person: int) -> int:
     """Largest change of an R-score by a person with so many records, in steps of its grid."""
     return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
 

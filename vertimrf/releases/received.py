@@ -90,7 +90,7 @@ class Received:
     initial: MarkovRandomField
     total: float
     progress: Progress
-    party_counts: Sequence[RecordCount] | None = None
+    party_counts: Sequence[RecordCount] | None
 
     @property
     def counts(self) -> Sequence[RecordCount]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -62,10 +62,10 @@ class Result:
     seconds: dict[str, float]
     warnings: Texts
     seed: int | None
-    overlap: Overlap | None = None
-    others: tuple[PartModel, ...] = ()
-    holders: Codes | None = None
-    shapes: Mapping[int, Floats] = field(default_factory=dict)
+    overlap: Overlap | None
+    others: tuple[PartModel, ...]
+    holders: Codes | None
+    shapes: Mapping[int, Floats]
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"

@@ -64,7 +64,7 @@ def code_steps(plan: CountSketches, sizes: Floats, weight: int = 1) -> Floats:
     return out
 
 
-def number_sigmas(plan: CountSketches, sizes: Floats, weight: int = 1) -> Floats:
+def number_sigmas(plan: CountSketches, sizes: Floats, weight: int) -> Floats:
     """Standard deviation of a group's counters, with their noise.
 
     Args:

@@ -552,5 +552,4 @@ def _sums_predictions(
 def _covariances(bits: int, of_codes: Floats, variances: Floats) -> Floats:
     """Covariances of rows [shape=(rows, rows)], from variances and correlations of codes."""
     out: Floats = np.interp(np.abs(of_codes), code_curve(bits).of_codes, CORRELATIONS)
-    out = np.copysign(out, of_codes) * np.sqrt(np.outer(variances, variances))
-    return out
+    return np.copysign(out, of_codes) * np.sqrt(np.outer(variances, variances))

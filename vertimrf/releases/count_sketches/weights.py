@@ -35,9 +35,7 @@ def least_weights(groups: Sequence[Group], asked: Collection[int] = ()) -> list[
     ]
 
 
-def choose_weights(
-    groups: Sequence[Group], rows: Sequence[int], asked: Collection[int] = ()
-) -> Ints:
+def choose_weights(groups: Sequence[Group], rows: Sequence[int], asked: Collection[int]) -> Ints:
     """Choose the weights of groups.
 
     Args:

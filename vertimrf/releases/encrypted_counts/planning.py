@@ -17,6 +17,7 @@ from ...plan.options import PlanOptions
 from ...plan.schema import Schema
 from ...plan.shares import Shares
 from ...privacy.ledger import coalitions
+from .packing import counters_of
 from .parameters import (
     COUNT_REACH,
     MAX_CAPACITY,
@@ -50,7 +51,7 @@ def planned(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
 
     def chosen(parities: int) -> tuple[Choice, float]:
         groups, contrasts = groups_of(schema, columns, target, parities=parities, values=False)
-        counters = np.array([1 if g in contrasts else group.size for g, group in enumerate(groups)])
+        counters = np.array(counters_of([group.size for group in groups], contrasts))
         holders = np.array([group.party(schema) for group in groups])
         by_party = [counters[holders == party] for party in range(len(columns))]
         weights = {two: float(w.sum()) for two, w in table_weights(by_party).items()}

@@ -223,10 +223,9 @@ class Evidence:
         if not sigma:
             return np.zeros(counts.shape)
         size = counts + EMPTY[len(attributes) - 1] * sigma
-        out: Floats = np.sqrt(
+        return np.sqrt(
             np.square(sigma * size / (sigma + size)) + np.square(misfit * counts) + drawn * counts
         )
-        return out
 
 
 def size_beneath_noise(values: Floats, sigma: Floats) -> Floats:

@@ -435,10 +435,9 @@ class Loss:
     @property
     def losses(self) -> Floats:
         """The loss of every mass [shape=(r, c), float64]."""
-        out: Floats = np.asarray(
+        return np.asarray(
             self.step * (self.starts[:, None] + np.arange(self.mass.shape[1])), np.float64
         )
-        return out
 
     def log_moments(self, tilts: Floats) -> Floats:
         """Log E exp(tilt X) of all repetitions at each tilt [shape=(t,), float64]."""

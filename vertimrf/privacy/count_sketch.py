@@ -272,8 +272,7 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rh
     most = highest_order(orders, rho)
     log_moments = mean_log_moments(ratio_log_moments(groups, variance, most), buckets)
     between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
-    out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
-    return out
+    return np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
 
 
 def highest_order(orders: Floats, rho: float) -> int:

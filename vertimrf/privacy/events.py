@@ -352,8 +352,7 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
             )
         forth = forward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)
         back = backward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)
-        out: Floats = self.repetitions * np.maximum(forth, back)
-        return out
+        return self.repetitions * np.maximum(forth, back)
 
 
 class GeometricEvent(Symmetric, frozen=True, tag="geometric"):

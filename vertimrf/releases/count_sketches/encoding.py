@@ -60,8 +60,7 @@ def code_steps(plan: CountSketches, sizes: Floats, weight: int = 1) -> Floats:
     Returns:
         Units of a counter [shape=(rows,), float64].
     """
-    out: Floats = STEPS[plan.bits] * number_sigmas(plan, np.maximum(sizes, 0.0), weight)
-    return out
+    return STEPS[plan.bits] * number_sigmas(plan, np.maximum(sizes, 0.0), weight)
 
 
 def number_sigmas(plan: CountSketches, sizes: Floats, weight: int) -> Floats:
@@ -75,8 +74,7 @@ def number_sigmas(plan: CountSketches, sizes: Floats, weight: int) -> Floats:
     Returns:
         Units of a counter [shape=(rows,), float64].
     """
-    out: Floats = np.sqrt(weight**2 * sizes / plan.buckets + weight * plan.variance)
-    return out
+    return np.sqrt(weight**2 * sizes / plan.buckets + weight * plan.variance)
 
 
 def adding(sizes: Floats, contrasted: bool) -> Floats:

@@ -193,8 +193,7 @@ class _Layout:
 
     def spread_out(self, variance: Floats) -> Floats:
         """Variances of values' cells [shape=(v, v)] from those of rows [shape=(rows, rows)]."""
-        out: Floats = variance if self.plain else self.spread @ variance @ self.spread.T
-        return out
+        return variance if self.plain else self.spread @ variance @ self.spread.T
 
 
 @dataclass(frozen=True, eq=False)

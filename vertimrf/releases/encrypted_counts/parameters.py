@@ -48,8 +48,7 @@ def table_weight(numbers: npt.ArrayLike) -> Floats:
     """Weights of tables of so many numbers: powers of 2, so that there are few noises to price
     [shape of ``numbers``, float64].
     """
-    weights: Floats = 2 ** np.rint(TABLE_EXPONENT * np.log2(numbers))
-    return weights
+    return 2 ** np.rint(TABLE_EXPONENT * np.log2(numbers))
 
 
 def table_weights(counters: Sequence[Floats]) -> dict[Pair, Floats]:

@@ -196,7 +196,11 @@ class CrossPartyRelease(ABC):
         return ""
 
     def parts(self, parties: Mapping[str, Sequence[int]], person: int = 1) -> tuple[Part, ...]:
-        """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`."""
+        """The parts of parties that have a price (:meth:`part`); arguments as :meth:`entries`.
+
+        Under a Gaussian event they say that each party adds a noise of its own, which no other
+        party knows (:attr:`.LedgerEntry.masked`).
+        """
         priced = ((name, self.part(groups, person)) for name, groups in parties.items())
         return tuple(Part(name, event) for name, event in priced if event is not None)
 

@@ -34,7 +34,7 @@ from .model.local_marginal import (
     record_figures,
 )
 from .model.measurement import BinMap, bin_table, binned_sizes
-from .plan.groups import cut_groups
+from .plan.groups import BinMaps, cut_groups
 from .plan.local_plan import LocalPlan
 from .plan.merging import merged_values, merging
 from .plan.plan import Plan
@@ -81,7 +81,7 @@ class Message:
     private: bool
     count: int | None
     marginals: tuple[LocalMarginal, ...]
-    bins: tuple[tuple[Integers, ...], ...]
+    bins: tuple[BinMaps, ...]
     sketches: tuple[Bytes, ...]
     agreement: tuple[Bytes, ...] = ()
     tables: tuple[Integers, ...] = ()
@@ -498,9 +498,7 @@ def _check_margins(
             )
 
 
-def bins_of(
-    plan: Plan, party: int, one_way: Mapping[int, Floats]
-) -> tuple[tuple[Integers, ...], ...]:
+def bins_of(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> tuple[BinMaps, ...]:
     """Bin maps of a party's groups. They follow from its one-way marginals.
 
     Args:

@@ -24,7 +24,7 @@ from ..message import Message, bins_of
 from ..model.local_marginal import LocalMarginal, one_way_counts
 from ..model.measurement import BinMap
 from ..options import RunOptions
-from ..plan.groups import released_sizes
+from ..plan.groups import BinMaps, released_sizes
 from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
@@ -48,7 +48,6 @@ from .records import Composite, InMemory, Records
 from .releases import MESSAGE, Release, Releases, table_digest
 from .secret import Secret, derive, id_keys
 
-BinMaps = tuple[Integers, ...]
 A = TypeVar("A")
 R = TypeVar("R")
 

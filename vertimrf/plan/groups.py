@@ -18,6 +18,9 @@ from ..files.convert import from_json
 from .binning import choose_bins, halves
 from .schema import Schema
 
+# Of a group, the map code -> bin of each attribute.
+BinMaps = tuple[Integers, ...]
+
 
 @dataclass(frozen=True)
 class Group:
@@ -134,7 +137,7 @@ def cut_groups(
     one_way: Mapping[int, Floats],
     merged: Mapping[int, Integers],
     halved: Collection[int] = (),
-) -> tuple[tuple[Integers, ...], ...]:
+) -> tuple[BinMaps, ...]:
     """Choose the bins of groups from released one-way counts.
 
     Bins of an attribute with merged values are made of merged values, so that the model has no

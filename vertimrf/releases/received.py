@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Floats, Integers, Ints, Pair
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
-from ..plan.groups import crossing_pairs
+from ..plan.groups import BinMaps, crossing_pairs
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..progress import Progress
@@ -22,8 +22,6 @@ from .scheduled_pairs.intersections import outer_measurement
 
 if TYPE_CHECKING:
     from ..message import Message
-
-BinMaps = tuple[Integers, ...]
 
 
 @dataclass(frozen=True)

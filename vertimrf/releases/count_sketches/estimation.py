@@ -11,10 +11,9 @@ import numpy as np
 from ...arrays import Pair
 from ...model.local_marginal import one_way_counts
 from ...model.measurement import Measurement
-from ...plan.groups import released_sizes
+from ...plan.groups import BinMaps, released_sizes
 from ...plan.plan import Plan
 from ..received import (
-    BinMaps,
     CommonRecords,
     CrossParty,
     Received,

@@ -22,6 +22,7 @@ from ...errors import MessageError
 from ...kernels.intersections import joint_histograms, solve_intersections
 from ...kernels.jit import threads
 from ...model.measurement import Measurement
+from ...plan.groups import BinMaps
 from .parameters import ScheduledPairs
 
 # Keys times cells that are worth another thread: a millisecond or two. Waking a thread on a busy
@@ -131,7 +132,7 @@ def estimate_pair(plan: ScheduledPairs, left: Side, right: Side, total: float) -
 
 def outer_measurement(
     attributes: tuple[Ints, Ints],
-    bins: tuple[tuple[Integers, ...], tuple[Integers, ...]],
+    bins: tuple[BinMaps, BinMaps],
     counts: Floats,
     errors: Floats,
     contrasted: tuple[bool, bool] = (False, False),

@@ -80,15 +80,15 @@ def evaluate(
         every attribute, and of every two, farthest first. ``"numbers"``, ``"correlations"``,
         ``"values"``: see :func:`values_compared`. ``"impossible"``, if the schema has any:
         numbers of real and synthetic records with each impossible combination. ``"utility"``, with
-        a label: see :func:`vertimrf.utility.figures.utility`. ``"records"``: ``{"real": n,
-        "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
-        ``"marginals"`` and ``"seed"`` as given. ``"label"``: not private, because these are
-        exact statistics of the real tables. ``"synthetic_label"``: the privacy label of the
+        a label for trees: see :func:`vertimrf.utility.figures.utility`. ``"records"``: ``{"real":
+        n, "synthetic": m}``, and ``"tables"``, the records of each real table, if they differ.
+        ``"marginals"`` and ``"seed"`` as given. ``"label"``: the privacy label, not private,
+        because these are exact statistics of the real tables. ``"synthetic_label"``: the privacy label of the
         synthetic table. ``"kind"``: "evaluation".
 
     Raises:
         TableError, SchemaError: a table cannot be read or does not fit the schema.
-        PlanError: a way has no marginals; or there is a label, and scikit-learn is not installed.
+        PlanError: a way has no marginals; or there is a label for trees, and scikit-learn is not installed.
     """
     where = name_of(synthetic, "The synthetic table")
     real, table = several(real), read_arrow(synthetic)

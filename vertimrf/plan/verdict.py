@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Fields, Flags, Floats
 from ..errors import PlanError, first
 from ..privacy.accountant import gaussian_rho
-from ..releases.count_sketches.parameters import CountSketches
+from ..releases.register import kind_of
 from .defaults import MESSAGE_BYTES
 from .local_plan import SCORE_SENSITIVITY
 from .plan import Plan
@@ -222,7 +222,7 @@ def _outlook(plan: Plan) -> Outlook | None:
         gaussian_rho(plan.epsilon, plan.delta) / plan.records_per_person**2,
         max(local.largest_clique for local in plan.local),
         sketched,
-        CountSketches if plan.sketch is None else type(plan.sketch),
+        kind_of(plan.encoder),
         tuple(
             tuple(a in plan.halved for a in plan.schema.varying(name)) for name in plan.party_names
         )

@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, pick, rake, weighed_counts
+from vertimrf.kernels.jit import threads
+from vertimrf.kernels.rows import (
+    BLOCK,
+    SHARED,
+    add_logs,
+    count_rows,
+    pick,
+    start_gaps,
+    weighed_counts,
+)
 from vertimrf.model.picking import stems_of
+from vertimrf.model.sample import RAKED_ROWS, SLICE, _rake
 
 SIZES = (3, 2, 4, 1)
 SUBSETS = [subset for way in (1, 2, 3) for subset in itertools.combinations(range(len(SIZES)), way)]
@@ -64,25 +74,30 @@ def test_weights_and_counts_equal_loops(wanted, n, seed):
 
 
 def test_raking_scales_weights_to_the_wanted_sums_of_one_table_after_the_other():
-    rng, n = np.random.default_rng(5), 2 * BLOCK + 3
+    rng, n = np.random.default_rng(5), SLICE + BLOCK + 3
     codes = rows_of(rng, n)
-    tables, terms, cells = lookups(SUBSETS)
+    cells = lookups(SUBSETS)[2]
     weights, wanted = rng.random(n), n * rng.uniform(0, 3 / len(SUBSETS), cells)
     # Cells to leave alone, to bound, and without rows.
-    wanted[rng.random(cells) < 0.2] = 0.5
-    expected = weights.copy()
+    wanted[rng.random(cells) < 0.2] = 0.5 * RAKED_ROWS / n
+    expected, known = weights.copy(), []
     begin = 0
     for subset in SUBSETS:
-        table = counted(codes, [subset], expected)
+        where = np.ravel_multi_index(codes[list(subset)], [SIZES[a] for a in subset])
+        table = np.bincount(where, expected, math.prod(SIZES[a] for a in subset))
         want = wanted[begin : begin + table.size]
+        known.append((subset, want.reshape([SIZES[a] for a in subset])))
         begin += table.size
-        factors = np.divide(want, table, out=np.ones(table.size), where=(table > 0) & (want >= 1))
-        expected *= [
-            counted(codes[:, [i]], [subset], np.ones(1)) @ np.clip(factors, 0.25, 4)
-            for i in range(n)
-        ]
-    rake(codes, tables, terms, wanted, 1.0, weights)
+        kept = (table <= 0) | (want < RAKED_ROWS / n)
+        factors = np.divide(want, table, out=np.ones(table.size), where=~kept)
+        expected *= np.clip(factors, 0.25, 4)[where]
+    several = weights.copy()
+    with threads(1):
+        _rake(codes, known, weights)
+    with threads(3):
+        _rake(codes, known, several)
     np.testing.assert_allclose(weights, expected, rtol=1e-9)
+    np.testing.assert_array_equal(weights, several)
 
 
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
@@ -142,29 +157,51 @@ def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(
 @given(
     st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True),
     st.integers(0, 25),
-    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([1, 2, 5, 10]),
+    st.integers(1, 3),
     st.integers(0, 2**32),
 )
-def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, seed):
+def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, stages, seed):
     rng = np.random.default_rng(seed)
     rows = np.ascontiguousarray(rows_of(rng, candidates * n).T)
     stems, lasts, size = stems_of(SIZES, wanted)
-    # Powers of two: sums are exact in any order and at either width.
-    cells = np.stack([np.zeros(size), 0.5 ** rng.integers(4, size=size)], axis=1).astype(np.float32)
-    gaps, prices = np.zeros(size), cells[:, 1].astype(float)
-    where = [list(itertools.chain(*cells_of(stems, lasts, row))) for row in rows]
-    best = np.zeros(n, np.int64)
-    for i in range(n):
-        mine = where[i::n]
-        best[i] = np.argmin([float(prices[places] @ gaps[places]) for places in mine])
-        for places in mine:
-            np.add.at(gaps, places, -1 / candidates)
-        np.add.at(gaps, mine[best[i]], 1)
-    chosen = np.empty(n, np.int64)
-    pick(rows, stems, lasts, cells, chosen)
+    ends = np.array([*sorted(rng.integers(0, len(stems) + 1, stages - 1)), len(stems)])
+    # Multiples of powers of two: sums are exact in any order and at either width.
+    prices, gaps, slopes = 0.5 ** rng.integers(4, size=(3, size))
+    gaps *= rng.integers(-4, 5, size)
+    cells = np.stack([gaps, slopes], axis=1).astype(np.float32)
+    begin = n // 3
+    best = np.full(n, -1)
+    for i in range(begin, n):
+        left, pulls, first = list(range(candidates)), np.zeros(candidates), 0
+        for end in ends:
+            for j in left:
+                places = list(itertools.chain(*cells_of(stems[first:end], lasts, rows[j * n + i])))
+                pulls[j] += gaps[places].sum() - (i - begin) * slopes[places].sum()
+            left.sort(key=lambda j: pulls[j])
+            best[i] = left[0]
+            left, first = left[: max(2, len(left) // 2)], end
+        places = list(itertools.chain(*cells_of(stems, lasts, rows[best[i] * n + i])))
+        np.add.at(gaps, places, prices[places])
+    chosen = np.full(n, -1)
+    pick(rows, stems, lasts, ends, prices.astype(np.float32), cells, begin, n, chosen)
     np.testing.assert_array_equal(chosen, best)
-    np.testing.assert_array_equal(cells[:, 0], gaps)
-    np.testing.assert_array_equal(cells[:, 1], prices)
+    np.testing.assert_array_equal(cells, np.stack([gaps, slopes], axis=1))
+
+
+def test_blocks_start_with_a_share_of_the_gaps_that_all_of_them_close():
+    rng = np.random.default_rng(0)
+    taken, expected = rng.integers(0, 9, 50).astype(float), 10 ** rng.uniform(-2, 3, 50)
+    prices = rng.random(50).astype(np.float32)
+    cells = np.zeros((50, 2), np.float32)
+    start_gaps(taken, expected, prices, 1000, 200, 300, 4, 10, 50, cells)
+    # The blocks decide a tenth of the rows, after a fifth of them.
+    parts = np.clip(SHARED * expected / 10, 1, 4)
+    assert set(parts) > {1.0, 4.0}
+    gaps = prices * (taken - expected / 5) / parts
+    wanted = np.stack([gaps, prices * expected / 1000], axis=1)
+    np.testing.assert_allclose(cells[10:], wanted[10:], rtol=1e-5, atol=1e-6)
+    assert not cells[:10].any()
 
 
 @settings(max_examples=30, deadline=None)
@@ -174,13 +211,13 @@ def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, s
     st.integers(0, 2**32),
 )
 def test_rows_are_counted_stem_by_stem(wanted, n, seed):
-    rows = np.ascontiguousarray(rows_of(np.random.default_rng(seed), n).T)
+    columns = rows_of(np.random.default_rng(seed), n)
     stems, lasts, size = stems_of(SIZES, wanted)
     counts, parts, expected = np.zeros(size), np.zeros(size), np.zeros(size)
-    count_rows(rows, stems, lasts, 0, len(stems), counts)
+    count_rows(columns, stems, lasts, 0, len(stems), counts)
     for begin, end in itertools.pairwise([0, len(stems) // 2, len(stems)]):
-        count_rows(rows, stems, lasts, begin, end, parts)
-    for row in rows:
+        count_rows(columns, stems, lasts, begin, end, parts)
+    for row in columns.T:
         np.add.at(expected, list(itertools.chain(*cells_of(stems, lasts, row))), 1)
     np.testing.assert_array_equal(counts, expected)
     np.testing.assert_array_equal(parts, expected)

@@ -62,6 +62,7 @@ PARTY, SERVER = "party", "server"
 PAIRS, COUNTS, ENCRYPTED = "scheduled-pairs", "count-sketch", "encrypted"
 
 F1, F2 = float64[::1], float64[:, ::1]
+F32 = float32[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
 READ_ONLY = Array(uint8, 1, "C", readonly=True)
@@ -164,9 +165,10 @@ JOBS = (
             (sample.assign, (H2, W1, W1, I1, I1, I1, *RANGE)),
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
-            (rows.rake, (H2, I2, I2, F1, float64, F1)),
+            (rows.rake, (H2, I2, I2, int64, F1, F1, *RANGE, W1, F1)),
             (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
-            (rows.pick, (H2, U2, U2, float32[:, ::1], I1)),
+            (rows.start_gaps, (F1, F1, float32[::1], int64, *RANGE, int64, *RANGE, F32)),
+            (rows.pick, (H2, U2, U2, I1, float32[::1], F32, *RANGE, I1)),
         ),
     ),
     Job(

@@ -29,7 +29,7 @@ from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap, Measurement, binned_sizes
 from .passes import axis_map
-from .picking import balanced_marginals, pick_rows, stems_of
+from .picking import BLOCKS, Balance, balanced_marginals
 from .row_tables import RowTables, lookups
 
 # Attributes and probabilities of marginals.
@@ -38,7 +38,7 @@ Known = Sequence[tuple[Ints, Floats]]
 # Most and least rows of a batch, and most rows of which each is picked from several candidates: from
 # CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
 # weighted, because resampling from fewer is inaccurate.
-BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 8, 1 << 12
+BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 10, 1 << 12
 # Most rows of a batch that are not picked, and from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Least rows of a slice, which one thread draws.
@@ -63,7 +63,7 @@ def sample(
     off-tree factors, systematic sampling repeats them by their weights, each to within one of its
     expected number. They are the candidates, some for each wanted row. One after the other, the
     candidate is taken that brings the counts of single attributes, pairs and triples closest to
-    their means over all candidates. So counts are much closer to the model's than those of
+    those of all weighted rows (:class:`~.picking.Balance`). So counts are much closer to the model's than those of
     independent draws. Of very many rows each has one candidate, because their counts are close.
 
     Args:
@@ -108,9 +108,10 @@ def _sample(
     seeds = rng.integers(1 << 63, size=batches)
     candidates = 1 if not picked else CANDIDATES if batches == 1 else CANDIDATES // 2
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    stems = None
+    balance = None
     if picked:
-        stems = stems_of(model.sizes, balanced_marginals(model.sizes, rows, batches, candidates))
+        marginals = balanced_marginals(model.sizes, rows, batches, candidates)
+        balance = Balance(model.sizes, marginals, ends[1] * candidates)
     done, lock = [0], threading.Lock()
     _ = model.beliefs  # Cached before threads use it.
     known = known_of(model, max(ends[1] * candidates, MIN_WEIGHED)) if raked else ()
@@ -120,13 +121,14 @@ def _sample(
         batch_rng = np.random.default_rng(seeds[batch])
         # Of a few rows the first ones would be no fair sample.
         size = max(end - begin, MIN_BATCH)
-        proposed, places = _candidates(model, size * candidates, batch_rng, known)
-        if stems is not None:
+        proposed, weights, places = _candidates(model, size * candidates, batch_rng, known)
+        if balance is not None:
+            expected = balance.counts(proposed, weights * size)
             by_row = np.empty((len(places), len(proposed)), np.uint16)
             _gather(proposed, places, by_row.T)
-            proposed, places = by_row.T, pick_rows(by_row, stems, size)
+            proposed, places = by_row.T, balance.pick(by_row, size, expected, BLOCKS // batches)
         # Proposals that are neither picked nor weighed are in random order already.
-        if stems is not None or model.off_tree:
+        if balance is not None or model.off_tree:
             places = places[batch_rng.permutation(size)[: end - begin]]
         _gather(proposed, places, codes[:, begin:end])
         with lock:
@@ -308,31 +310,52 @@ def _weights(model: MarkovRandomField, codes: Codes, known: Known) -> Floats:
     weights: Floats = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     if known:
-        kernels.rake(
-            codes,
-            *lookups((attributes, table.shape) for attributes, table in known),
-            np.concatenate([table.ravel() for _, table in known]),
-            RAKED_ROWS / weights.size,
-            weights,
-        )
+        _rake(codes, known, weights)
         weights *= 1 / weights.sum()
     return weights
 
 
+def _rake(codes: Codes, known: Known, weights: Floats) -> None:
+    """Scale weights so that their sums in one known table after the other are the known ones. A
+    factor is four at most; cells of too few rows are left alone.
+    """
+    tables, terms = lookups((attributes, table.shape) for attributes, table in known)
+    # The same sums on any number of threads.
+    cuts = range(0, weights.size, SLICE)
+    sums = np.empty((len(cuts), max(table.size for _, table in known)))
+    cells, factors = np.empty(weights.size, np.uint32), np.empty(0)
+
+    def step(k: int, factors: Floats, i: int) -> None:
+        sums[i] = 0.0
+        last = min(cuts[i] + SLICE, weights.size)
+        kernels.rake(codes, tables, terms, k, factors, weights, cuts[i], last, cells, sums[i])
+
+    for k in range(len(known) + 1):
+        for_each(len(cuts), functools.partial(step, k, factors))
+        if k < len(known):
+            want = known[k][1].ravel()
+            found = sums[:, : want.size].sum(axis=0)
+            kept = (want < RAKED_ROWS / weights.size) | (found <= 0)
+            factors = np.where(kept, 1.0, np.clip(want / np.where(kept, 1.0, found), 0.25, 4.0))
+
+
 def _candidates(
     model: MarkovRandomField, rows: int, rng: np.random.Generator, known: Known
-) -> tuple[Codes, Integers]:
-    """Candidates for rows of the model: proposals [shape=(d, n), uint16], and which of them."""
+) -> tuple[Codes, Floats, Integers]:
+    """Candidates for rows of the model: proposals [shape=(d, n), uint16], their weights, which sum to
+    1, and which of them.
+    """
     if not model.off_tree:
-        return propose(model, rows, rng), np.arange(rows)
+        return propose(model, rows, rng), np.full(rows, 1 / rows), np.arange(rows)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
-    heap = np.cumsum(_weights(model, codes, known))
+    weights = _weights(model, codes, known)
+    heap = np.cumsum(weights)
     # The proposals are in random order. Without the last sum, rounding cannot lead beyond the last
     # row.
     places = np.searchsorted(
         heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right"
     )
-    return codes, places
+    return codes, weights, places
 
 
 def _gather(codes: Codes, places: Integers, out: Codes) -> None:

@@ -255,7 +255,8 @@ class Ledger:
 
     @cached_property
     def _total(self) -> Spent:
-        return self._spent_after(1)[-1]
+        known = vars(self).get("spent")
+        return known[-1] if known else self._spent_after(1)[-1]
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, for at least the ``last`` final entries."""
@@ -380,13 +381,15 @@ class Ledger:
 
     def report_json(self) -> Fields:
         """The privacy spent, as the JSON fields of a report."""
+        # The entries come first: the total is the last of theirs.
+        entries = self.to_json()["entries"]
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
             **self.colluding_json(),
             "private": self.private,
             "label": self.label.to_json(),
-            "ledger": self.to_json()["entries"],
+            "ledger": entries,
         }
 
     def colluding_json(self) -> dict[str, float | None]:

@@ -255,8 +255,7 @@ class Ledger:
 
     @cached_property
     def _total(self) -> Spent:
-        known = vars(self).get("spent")
-        return known[-1] if known else self._spent_after(1)[-1]
+        return self._spent_after(1)[-1]
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, for at least the ``last`` final entries."""
@@ -381,15 +380,13 @@ class Ledger:
 
     def report_json(self) -> Fields:
         """The privacy spent, as the JSON fields of a report."""
-        # The entries come first: the total is the last of theirs.
-        entries = self.to_json()["entries"]
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
             **self.colluding_json(),
             "private": self.private,
             "label": self.label.to_json(),
-            "ledger": entries,
+            "ledger": self.to_json()["entries"],
         }
 
     def colluding_json(self) -> dict[str, float | None]:

@@ -45,12 +45,11 @@ def pack(kind: str, header: Fields, arrays: Arrays) -> bytes:
     text = json.dumps(
         {"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")
     ).encode()
-    parts: list[Any] = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
+    parts: list[Any] = [PREFIX.pack(MAGIC, VERSION, len(text)) + text]
+    digest = hashlib.sha256(parts[0])
     for array in arrays.values():
         parts.append(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
+        digest.update(parts[-1])
     return b"".join([*parts, digest.digest()])
 
 

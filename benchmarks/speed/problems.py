@@ -54,7 +54,7 @@ def measure_pairs(codes, sizes, limit, count):
     budget = CliqueBudget(sizes, limit)
     kept = []
     for pair in sorted(pairs, key=lambda p: -score[p]):
-        if len(kept) < count and budget.try_edge(*pair):
+        if len(kept) < count and budget.try_edges([pair]):
             kept.append(pair)
     measurements = []
     for attributes in [(i,) for i in range(len(sizes))] + kept:

@@ -98,7 +98,7 @@ def test_budget_keeps_a_triangulation_within_its_limit(seed):
     accepted = []
     for edge in edges:
         before = budget.largest
-        if budget.try_edge(*edge):
+        if budget.try_edges([edge]):
             accepted.append(edge)
             assert budget.largest <= allowed
         else:
@@ -117,7 +117,7 @@ def test_budget_tells_what_has_room_and_stays_as_it_is(seed):
         before = budget.edges, budget.largest
         room = budget.has_room(edge)
         assert (budget.edges, budget.largest) == before
-        assert budget.try_edge(*edge) == room
+        assert budget.try_edges([edge]) == room
         assert budget.has_room(edge) == room
 
 
@@ -130,14 +130,14 @@ def test_budget_accepts_what_a_known_clique_already_holds():
     assert budget.edges == ((0, 1), (0, 2), (1, 2))
     assert budget.try_edges([(2, 3), (3, 4)])
     # The edge closes a cycle 0-2-3: a triangle, 64 cells.
-    assert budget.try_edge(0, 3)
+    assert budget.try_edges([(0, 3)])
 
 
 def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way():
     # A long cycle of large attributes closed through one small attribute fits only if all chords meet there.
     sizes = [10, 10, 10, 10, 2]
     budget = CliqueBudget(sizes, 10 * 10 * 2)
-    assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
+    assert all(budget.try_edges([e]) for e in [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
     assert budget.largest == 200
 
 
@@ -151,7 +151,7 @@ def test_small_components_are_triangulated_afresh_before_an_edge_is_refused(monk
             edge, fits = rng.sample(range(24), 2), {}
             for small, budget in budgets.items():
                 monkeypatch.setattr("vertimrf.model.clique_budget.SMALL_COMPONENT", small)
-                fits[small] = budget.try_edge(*edge)
+                fits[small] = budget.try_edges([edge])
             if fits[0] != fits[32]:
                 more += fits[32]
                 break
@@ -162,15 +162,15 @@ def test_a_clique_one_cell_above_the_limit_is_refused():
     size = (
         46_341  # Logs of these numbers of cells differ by less than their rounding is allowed to.
     )
-    assert not CliqueBudget([size, size], size**2 - 1).try_edge(0, 1)
-    assert CliqueBudget([size, size], size**2).try_edge(0, 1)
+    assert not CliqueBudget([size, size], size**2 - 1).try_edges([(0, 1)])
+    assert CliqueBudget([size, size], size**2).try_edges([(0, 1)])
 
 
 def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
     monkeypatch,
 ):
     budget = CliqueBudget([2, 3, 4, 5], 30)
-    assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (0, 3)])
+    assert all(budget.try_edges([e]) for e in [(0, 1), (1, 2), (0, 3)])
     whole = JunctionTree((2, 3, 4, 5), ((0, 1, 2, 3),), (-1,))
     monkeypatch.setattr("vertimrf.model.clique_budget.junction_tree", lambda *_: whole)
     assert sorted(budget.tree().cliques) == [(0, 1), (0, 3), (1, 2)]
@@ -179,8 +179,8 @@ def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(
 
 def test_an_attribute_above_the_limit_stays_alone():
     budget = CliqueBudget([100, 2, 3], 10)
-    assert not budget.try_edge(0, 1)
-    assert budget.try_edge(1, 2)
+    assert not budget.try_edges([(0, 1)])
+    assert budget.try_edges([(1, 2)])
 
 
 def grown(seed, attributes=24):

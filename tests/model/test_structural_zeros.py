@@ -163,7 +163,7 @@ def test_a_graph_holds_them_from_the_start():
     zeros = ruling_out(sizes, combinations)
     budget = budget_holding(sizes, 16, zeros)
     assert budget.limit == 16
-    assert budget.try_edge(0, 2) is False
+    assert budget.try_edges([(0, 2)]) is False
     tree = budget.tree()
     assert all(tree.covering(f.attributes) >= 0 for f in zeros)
     # A ring of four needs a clique of three, whatever the limit.

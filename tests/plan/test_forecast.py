@@ -102,13 +102,13 @@ def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     random.Random(1).shuffle(pairs)
     for pair in pairs:
-        budget.try_edge(*pair)
+        budget.try_edges([pair])
     tree = budget.tree()
     assert 0.5 < model_cells(sizes, limit) / sum(tree.clique_cells) < 2
     local = plan.local[0]
     budget = CliqueBudget(sizes, local.largest_clique)
     for pair in pairs:
-        budget.try_edge(*pair)
+        budget.try_edges([pair])
     chosen = choose_marginals(budget.tree(), 40_000, local)
     cells = sum(sizes) + sum(math.prod(sizes[a] for a in attributes) for attributes, _ in chosen)
     assert 0.5 < measured_cells(sizes, local, 40_000) / cells < 2

@@ -75,10 +75,6 @@ class CliqueBudget:
             else rooted(self._sizes, self._cliques)
         )
 
-    def try_edge(self, a: int, b: int) -> bool:
-        """Add one edge if the limit allows it; returns whether it is in the graph."""
-        return self.try_edges([(a, b)])
-
     def try_clique(self, attributes: Iterable[int]) -> bool:
         """Add all edges among some attributes, or none; returns whether they are in the graph."""
         return self.try_edges(itertools.combinations(attributes, 2))
@@ -188,11 +184,8 @@ class CliqueBudget:
 
     def _between(self, touched: int) -> set[int]:
         """Cliques of the smallest subtrees that contain all touched attributes."""
-        if touched.bit_count() == 2:
-            a, b = bits(touched)
-            path = self._path(a, b)
-            if path:
-                return path
+        if touched.bit_count() == 2 and (path := self._path(*bits(touched))):
+            return path
         alive = set(range(len(self._cliques)))
         links = [set(tree) for tree in self._tree]
         leaves = [i for i in alive if len(links[i]) <= 1]

@@ -184,11 +184,8 @@ def fit(
         factors.rule_out([(f.attributes, f.logs) for f in zeros])
     for f in kept:
         factors.add(f.attributes, f.logs)
-    known = {a for f in kept for a in f.attributes}
-    for attribute, logs in _independent(
-        [m for m in measurements if not known.issuperset(m.attributes)]
-    ).items():
-        if attribute not in known:
+    for attribute, logs in _independent(measurements).items():
+        if not any(attribute in f.attributes for f in kept):
             factors.add((attribute,), logs)
     dual = Dual(factors, measurements, total)
     expected = dual.calibrate_at_factors()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -142,9 +142,11 @@ class MarkovRandomField:
         """
         value_maps = [(None,) * len(attributes) for attributes in wanted] if bins is None else bins
         # Marginals of compressed attributes are computed over classes, and then spread over values.
-        merged = _once(lambda a, m: self.classes[a].merged(m) if a in self.classes else m)
         maps = [
-            tuple(map(merged, attributes, given))
+            tuple(
+                self.classes[a].merged(bin_map) if a in self.classes else bin_map
+                for a, bin_map in zip(attributes, given, strict=True)
+            )
             for attributes, given in zip(wanted, value_maps, strict=True)
         ]
         classes: dict[int, BinMap | None] = {}
@@ -162,13 +164,12 @@ class MarkovRandomField:
         tables = pair_marginals(
             self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
         )
-        of_classes = _once(lambda a, m: class_bins(classes[a], m))
         out = []
         for attributes, attribute_maps, given in zip(wanted, maps, value_maps, strict=True):
             if len(attributes) == 2 and attributes[0] != attributes[1]:
                 a, b = attributes
                 table = (tables[a, b] if a < b else tables[b, a].T) * self.total
-                left = [*map(of_classes, attributes, attribute_maps)]
+                left = [*map(class_bins, map(classes.get, attributes), attribute_maps)]
             else:
                 names = tuple(int(a) for a in attributes)
                 self.check(names)
@@ -364,25 +365,18 @@ class MarkovRandomField:
         while changed:
             changed = False
             for c in sorted(kept, reverse=True):
-                children = [k for k in kept if tree.parents[k] == c]
-                parent = tree.parents[c] if tree.parents[c] in kept else -1
-                links = [tree.separators[k] for k in children] + (
-                    [tree.separators[c]] if parent >= 0 else []
-                )
-                if len(links) > 1 or (not links and wanted & set(tree.cliques[c])):
-                    continue
-                inside = set(links[0]) if links else set()
-                if not (wanted & set(tree.cliques[c])) - inside and (links or len(kept) > 1):
+                links = [tree.separators[k] for k in kept if tree.parents[k] == c]
+                links += [tree.separators[c]] * (tree.parents[c] in kept)
+                alone = wanted.intersection(tree.cliques[c]).difference(*links)
+                if len(links) < 2 and not alone and len(kept) > 1:
                     kept.remove(c)
                     changed = True
-        results: list[tuple[Ints, Floats]] = []
-        roots = [c for c in sorted(kept) if tree.parents[c] not in kept]
-        for root in roots:
-            results.append(self._upward(root, kept, wanted, (), max_cells))
         table, names = np.array(1.0), Ints()
-        for more, part in results:
-            table, names = np.multiply.outer(table, part), (*names, *more)
-        return _transposed(table, names, attributes)
+        for root in sorted(kept):
+            if tree.parents[root] not in kept:
+                more, part = self._upward(root, kept, wanted, (), max_cells)
+                table, names = np.multiply.outer(table, part), (*names, *more)
+        return summed(table, names, attributes)
 
     def _upward(
         self, c: int, kept: set[int], wanted: set[int], separator: Ints, max_cells: int
@@ -393,7 +387,7 @@ class MarkovRandomField:
         links = [set(tree.separators[k]) for k in children]
         keep = set(separator) | wanted
         clique = tree.cliques[c]
-        needed = tuple(a for a in clique if a in keep or any(a in link for link in links))
+        needed = tuple(a for a in clique if a in keep.union(*links))
         table = summed(self.beliefs[c], clique, needed)
         if separator:
             mass = table.sum(
@@ -403,17 +397,17 @@ class MarkovRandomField:
         names = needed
         for i, k in enumerate(children):
             below, part = self._upward(k, kept, wanted, tree.separators[k], max_cells)
-            later = set().union(*links[i + 1 :]) | keep
+            later = keep.union(*links[i + 1 :])
             out = tuple(a for a in dict.fromkeys(names + below) if a in later)
-            cells = max(math.prod(self.tree.sizes[a] for a in out), table.size, part.size)
+            cells = max(math.prod(tree.sizes[a] for a in out), table.size, part.size)
             if cells > max_cells:
                 raise ModelError(
                     f"The marginal of attributes {tuple(sorted(wanted))} needs an intermediate table of {cells:,} cells, "
                     f"more than {max_cells:,}; ask for fewer attributes."
                 )
             table, names = joined(table, names, part, below, out), out
-        drop = tuple(i for i, a in enumerate(names) if a not in keep)
-        return tuple(a for a in names if a in keep), table.sum(axis=drop)
+        left = tuple(a for a in names if a in keep)
+        return left, summed(table, names, left)
 
 
 def _classes_of_parts(
@@ -468,21 +462,3 @@ def _taking(factor: Factor, attribute: int, codes: Integers) -> Factor:
     return Factor(
         factor.attributes, np.take(factor.logs, codes, axis=factor.attributes.index(attribute))
     )
-
-
-def _transposed(table: Floats, names: Sequence[int], wanted: Sequence[int]) -> Floats:
-    return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
-
-
-def _once(
-    work: Callable[[int, BinMap | None], BinMap | None],
-) -> Callable[[int, BinMap | None], BinMap | None]:
-    """Remember what becomes of an attribute's map, which most marginals share."""
-    known: dict[tuple[int, int], BinMap | None] = {}
-
-    def remembered(a: int, bins: BinMap | None) -> BinMap | None:
-        if (a, id(bins)) not in known:
-            known[a, id(bins)] = work(a, bins)
-        return known[a, id(bins)]
-
-    return remembered

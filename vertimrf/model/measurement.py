@@ -148,14 +148,9 @@ class Measurement:
         return float(0.5 * apart) - self.misfit_by_noise
 
     @cached_property
-    def all_errors(self) -> float:
-        """Sum of the :attr:`errors`, in records."""
-        return float(self.errors.sum())
-
-    @property
     def misfit_by_noise(self) -> float:
         """Half the expected L1 norm of the noise, in records."""
-        return float(0.5 * np.sqrt(2 / np.pi) * self.all_errors)
+        return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
 
     @cached_property
     def margins(self) -> list[tuple[Floats, Floats]]:
@@ -252,7 +247,7 @@ def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Select the measurement of least noise for each set of attributes."""
     best: dict[Ints, Measurement] = {}
     for m in measurements:
-        if m.attributes not in best or m.all_errors < best[m.attributes].all_errors:
+        if m.attributes not in best or m.misfit_by_noise < best[m.attributes].misfit_by_noise:
             best[m.attributes] = m
     return [*best.values()]
 

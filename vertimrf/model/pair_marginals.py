@@ -169,7 +169,7 @@ def summed(table: Floats, attributes: Sequence[int], wanted: Sequence[int]) -> F
     """Sum a table over ``attributes`` onto those ``wanted``, in their order."""
     sizes = dict(zip(attributes, table.shape, strict=True))
     shape = [sizes[a] for a in wanted]
-    strides = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(wanted)}
+    strides = strides_of(wanted, sizes)
     out = np.zeros(math.prod(shape))
     kernels.sum_onto(
         table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in attributes]), out
@@ -194,16 +194,22 @@ def joined(
     common = [a for a in of_other if a in attributes]
     gone = [a for a in common if a not in kept]
     new = [a for a in wanted if a not in attributes]
-    strides = strides_of(tuple(common), sizes)
-    rows, steps = (
-        axis_map([sizes[a] for a in some], [strides.get(a, 0) for a in some])
-        for some in (kept, gone)
-    )
+    rows, steps = _places(common, (kept, gone), sizes)
     given = summed(other, of_other, (*common, *new)).reshape(-1, math.prod(sizes[a] for a in new))
     joint = summed(table, attributes, (*kept, *gone)).reshape(len(rows), -1)
     out = np.empty((len(rows), given.shape[1]))
     kernels.carry(given, 0, rows, steps, joint, np.ones(len(rows)), out, 0, given.shape[1])
     return out.reshape([sizes[a] for a in wanted])
+
+
+def _places(
+    attributes: Sequence[int],
+    parts: Iterable[Sequence[int]],
+    sizes: Sequence[int] | Mapping[int, int],
+) -> list[Integers]:
+    """Where the cells over some attributes are in a table over others, for each part of these."""
+    strides = strides_of(attributes, sizes)
+    return [axis_map([sizes[a] for a in p], [strides.get(a, 0) for a in p]) for p in parts]
 
 
 class _Pass:
@@ -371,13 +377,7 @@ class _Pass:
                 came = self.separator[feed]
                 left = [a for a in came if a not in separator]
                 joint = summed(belief, clique, (*separator, *left)).reshape(cells, -1)
-                strides = {
-                    a: math.prod(sizes[b] for b in came[i + 1 :]) for i, a in enumerate(came)
-                }
-                rows = axis_map(
-                    [sizes[a] for a in separator], [strides.get(a, 0) for a in separator]
-                )
-                steps = axis_map([sizes[a] for a in left], [strides[a] for a in left])
+                rows, steps = _places(came, (separator, left), sizes)
                 carried = next(carried for other, carried in feeds if other == feed)
                 place = begin
                 for first, last in carried.columns(some):

@@ -473,7 +473,9 @@ class Program:
         return begin
 
 
-def strides_of(attributes: Attributes, sizes: Sequence[int] | Mapping[int, int]) -> dict[int, int]:
+def strides_of(
+    attributes: Sequence[int], sizes: Sequence[int] | Mapping[int, int]
+) -> dict[int, int]:
     """By attribute, the distance of its values in a row-major table, in cells."""
     strides = {}
     step = 1

@@ -122,9 +122,8 @@ class Propagation:
         self.memory[self.marginals : self._tables] = 0.0
 
         def work(task: int, worker: int) -> None:
-            number, (first, last) = self._tasks[task].number, self._tasks[task].blocks
-            parts = self._tasks[task].parts
-            self._run(parts, (number, number + 1), (first, last), worker)
+            one = self._tasks[task]
+            self._run(one.parts, (one.number, one.number + 1), one.blocks, worker)
 
         if min(len(self._programs), numba.get_num_threads()) == 1:
             blocks = len(self._programs[0][-1])
@@ -147,17 +146,14 @@ class Propagation:
         tree = self.tree
         attributes = tree.cliques[clique]
         shape = [tree.sizes[a] for a in attributes]
-        tables: list[tuple[Attributes, int]] = []
-        tables += [(self.factors[f], int(self.offsets[f])) for f in self._housed[clique]]
-        tables += [(self._separators[k], int(self._up[k])) for k in tree.children[clique]]
-        if tree.parents[clique] >= 0:
-            tables.append((self._separators[clique], int(self._down[clique])))
+        role = kernels.DISTRIBUTE if tree.parents[clique] >= 0 else kernels.ROOT
+        reads, _ = self._tables_of(role, clique)
         # The table grows by one attribute at a time, so that few multiplications are over all
         # cells.
         out = np.ones(1)
         for i, a in enumerate(attributes):
             out = np.repeat(out, shape[i])
-            for axes, begin in tables:
+            for axes, begin in ((t.attributes, t.offset) for t in reads):
                 if a in axes and not set(attributes[i + 1 :]).intersection(axes):
                     strides = strides_of(axes, tree.sizes)
                     walk = merged_axes(

@@ -105,7 +105,7 @@ def release_local_model(
         pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(marginals(pairs, maps), pairs, plan, noise)
         for pair in sorted(pairs, key=lambda pair: -scores[pair] * wanted.relevance(pair)):
-            budget.try_edge(*pair)
+            budget.try_edges([pair])
     else:
         budget.try_clique(range(d))
     if plan.contrasts and any(how.halved for how in (long or {}).values()):

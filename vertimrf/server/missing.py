@@ -29,7 +29,7 @@ def missing_together(schema: Schema, measurements: Sequence[Measurement]) -> lis
     """
     last = {a: each.present for a, each in enumerate(schema.attributes) if each.missing}
     alone = {}
-    for m in one_way_margins([m for m in measurements if not last.keys().isdisjoint(m.attributes)]):
+    for m in one_way_margins(measurements if last else ()):
         (a,), (bins,) = m.attributes, m.bins
         if a in last and (cell := _own_bin(bins, last[a])) is not None:
             alone[a] = m.counts[cell], np.broadcast_to(m.sigma, m.counts.shape)[cell]

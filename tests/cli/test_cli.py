@@ -438,6 +438,12 @@ def test_inspect_tells_the_files_of_the_agreement(folder):
         )
 
 
+def test_the_demo_refuses_before_its_work(folder):
+    refused(run(f"demo --folder {folder}/demo --epsilon 0"), "above 0")
+    refused(run(f"demo --folder {folder}/left.csv"), "is a file")
+    assert not (folder / "demo").exists()
+
+
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
     result = went_well(evaluated(folder))
@@ -584,3 +590,18 @@ def test_parties_may_hold_different_people(folder):
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
     none = f"sample {folder}/a.model --where held_by=nobody --out {folder}/none.csv"
     refused(run(none), "held_by")
+
+
+def test_a_deployment_of_different_people(folder):
+    overlapping(folder)
+    options = "--encoder count-sketch --population outer"
+    assert "population: everybody that any party holds" in priced(folder, options, epsilon=8)
+    fingerprint = started(folder, options, "--out out.csv", epsilon=8)
+    for name in TABLES:
+        good(f"check {folder}/{name}")
+        good(f"accept {folder}/{name} {fingerprint} --anyway")
+    finished(folder)
+    result = folder / "server" / "result"
+    assert set(pd.read_csv(result / "out.csv")["held_by"]) == {"left", "right", "left+right"}
+    good(f"sample {result}/model --where held_by=left+right --out {folder}/inner.csv")
+    assert not pd.read_csv(folder / "inner.csv").isna().any(axis=None)

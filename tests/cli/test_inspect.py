@@ -22,6 +22,11 @@ def schema():
     return schema_of(one={"a": 3}, two={"b": 2})
 
 
+def test_an_attribute_may_have_the_name_of_the_field_that_says_what_a_file_is(tmp_path):
+    (tmp_path / "domain.json").write_text('{"a": 3, "kind": 2, "entries": 4}')
+    assert "3 attributes" in describe(tmp_path / "domain.json")
+
+
 def test_the_kind_decides_and_no_other_key(schema, tmp_path):
     plan = plan_with(schema, expected_records=1000, nonce="n", keys=1 << 14)
     content = plan.to_json() | {

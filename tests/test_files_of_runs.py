@@ -247,3 +247,15 @@ def test_every_number_in_a_file_may_be_odd(place, kind):
                 assert str(error).endswith((".", "…")) or "…" in str(error), (path, value, error)  # noqa: PT017
             except Exception as error:
                 raise AssertionError(f"{path} = {value!r}: {error!r}") from error
+
+
+def test_inspect_of_odd_numbers_is_one_sentence(place, tmp_path):
+    """The same from a file, of the numbers that JSON and TOML can hold."""
+    sections = tomllib.loads(SCHEMA)
+    for number, path in enumerate(leaves(sections)):
+        for value in (float("nan"), float("inf"), 10**30, -1, 5e-324):
+            file = tmp_path / f"{number}.toml"
+            file.write_text(tomli_w.dumps(put(sections, path, value)))
+            done = run("inspect", file)
+            assert done.exit_code in (0, 2), (path, value, done.exception)
+            assert done.exit_code == 0 or done.output.startswith("Error: "), done.output

@@ -675,6 +675,18 @@ def test_edits_of_the_settings_show_in_every_status(two):
     assert "run.toml.first cannot be read" in refused("status server")
 
 
+def test_check_names_all_that_is_wrong_in_one_pass(folder):
+    people = pd.read_csv("people.csv").head(100)
+    people["key"] = [[key] for key in people["key"]]
+    people.drop(columns="ward").assign(smoker="perhaps").to_parquet("odd.parquet")
+    (folder / "s.toml").write_text(
+        HOSPITAL + INSURER.partition("\n[[party.attribute]]")[2].join(["\n[[party.attribute]]", ""])
+    )
+    said = refused("check odd.parquet --schema s.toml --id key")
+    for problem in ("ids are of the type list", "lacks the column 'ward'", "holds 'perhaps'"):
+        assert problem in said, problem
+
+
 def test_a_ledger_fits_a_terminal(folder):
     names = [f"{name}_of_the_county_with_a_long_name" for name in ("hospital", "insurer")]
     schema = HOSPITAL.replace("hospital", names[0]) + INSURER.replace("insurer", names[1])

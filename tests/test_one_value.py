@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from builders import dealt, schema_of
+from commands import good
 from planning import plan_with
 
 from tests import roles
@@ -152,3 +153,17 @@ def test_pair_tables_are_all_pairs(monkeypatch):
     monkeypatch.setattr("vertimrf.kernels.contingency.MAX_CELLS", 16)
     for table, expected in zip(pair_tables(codes, sizes, pairs), whole, strict=True):
         np.testing.assert_array_equal(table, expected)
+
+
+def test_command_line_with_a_constant_column(tmp_path):
+    ids, out = pa.array(range(300)), tmp_path / "o.csv"
+    for name, columns in {
+        "one": {"id": ids, "a": np.arange(300) % 3, "k": ["same"] * 300},
+        "two": {"id": ids, "c": [7] * 300},
+    }.items():
+        pa.csv.write_csv(pa.table(columns), tmp_path / f"{name}.csv")
+    tables = f"{tmp_path}/one.csv {tmp_path}/two.csv --id id"
+    good(f"synthesize {tables} --epsilon 5 --encoder count-sketch --out {out}")
+    head, *rows = out.read_text().splitlines()
+    assert head == '"a","k","c"'
+    assert {row.split(",", 1)[1] for row in rows} == {'"same",7'}

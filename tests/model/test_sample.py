@@ -260,7 +260,7 @@ def test_few_rows_have_more_candidates_than_many(rows, proposed, picked, monkeyp
         return candidates(model, wanted, rng, known)
 
     monkeypatch.setattr(sample_module, "_candidates", watched)
-    monkeypatch.setattr(sample_module.Balance, "pick", lambda *a: (picks.append(1), pick(*a)))
+    monkeypatch.setattr(sample_module.Balance, "pick", lambda *a: (picks.append(1), pick(*a))[1])
     assert sample(with_beyond(4), rows, np.random.default_rng(0)).shape == (4, rows)
     assert sorted(sizes) == proposed
     assert len(picks) == picked

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from vertimrf.kernels.jit import threads
 from vertimrf.kernels.rows import (
+    AHEAD,
     BLOCK,
     SHARED,
     add_logs,
@@ -198,7 +199,7 @@ def test_blocks_start_with_a_share_of_the_gaps_that_all_of_them_close():
     # The blocks decide a tenth of the rows, after a fifth of them.
     parts = np.clip(SHARED * expected / 10, 1, 4)
     assert set(parts) > {1.0, 4.0}
-    gaps = prices * (taken - expected / 5) / parts
+    gaps = prices * ((taken - expected / 5) / parts + AHEAD)
     wanted = np.stack([gaps, prices * expected / 1000], axis=1)
     np.testing.assert_allclose(cells[10:], wanted[10:], rtol=1e-5, atol=1e-6)
     assert not cells[:10].any()

@@ -15,7 +15,7 @@ import pytest
 from vertimrf.privacy.events import SketchEvent
 from vertimrf.privacy.noise import SystemNoise
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "audit.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "attacks" / "audit.py"
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,11 @@ class Coded(ByValue, domain="codes"):
         return f"codes 0 to {self.codes - 1}"
 
     @property
+    def present(self) -> int:
+        """See :class:`Attribute`; a range beyond all memory has no length."""
+        return self.codes
+
+    @property
     def listed(self) -> range:
         """See :class:`ByValue`."""
         return range(self.codes)

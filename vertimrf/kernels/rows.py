@@ -14,6 +14,9 @@ from .jit import callee, kernel
 BLOCK = 1024
 # Share of the rows in a cell that close its gap, by trial on adult.
 SHARED = 0.5
+# By how much gaps are larger than they are. With 0, of 300 generated rows a value that one row has is drawn 0.3 times too often, with 0.2
+# another is drawn 0.14 times too seldom. The counts of values spread alike.
+AHEAD = 0.15
 
 
 @callee(forceinline=True)
@@ -149,7 +152,8 @@ def start_gaps(taken, expected, prices, rows, first, last, blocks, begin, end, c
     """Gaps with which every block starts, of some that are decided at the same time.
 
     Where these rows have many in a cell, each block starts with its share of the gap, because all of
-    them close it. Where they have few, it starts with all of it.
+    them close it. Where they have few, it starts with all of it. Every gap is AHEAD larger: a row
+    that closes a gap of less would open one on the other side, and rare values would be drawn too often.
 
     Args:
         taken: count of the rows that are decided [shape=(cells,), float64].
@@ -164,7 +168,7 @@ def start_gaps(taken, expected, prices, rows, first, last, blocks, begin, end, c
     done, more = np.float64(first) / rows, np.float64(last - first) / rows
     for c in range(begin, end):
         parts = min(max(SHARED * more * expected[c], 1.0), np.float64(blocks))
-        cells[c, 0] = prices[c] * (taken[c] - done * expected[c]) / parts
+        cells[c, 0] = prices[c] * ((taken[c] - done * expected[c]) / parts + AHEAD)
         cells[c, 1] = prices[c] * expected[c] / rows
 
 

@@ -118,12 +118,14 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
 
 
 def test_of_two_plans_one_is_accepted(planned, other):
-    party = planned.parties["insurer"]
-    party.advance(planned.server.outgoing()["insurer"])
+    party = planned.parties["hospital"]
+    party.advance(planned.server.outgoing()["hospital"])
     party.accept(planned.server.plan.fingerprint)
     (party.folder / "accepted" / "plan").write_text("00" * 32)
     with pytest.raises(RunError, match="Another plan was accepted"):
         party.accept(planned.server.plan.fingerprint)
+    # Its table was looked at, and yet nothing of it is released.
+    assert list(party.advance({})) == ["offer"]
 
 
 def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):

@@ -61,12 +61,11 @@ def noise_alone(
     Returns:
         A factor for each pair with such cells or corners.
     """
-    emptied = empty_cells(measurements, tree, classes)
+    compressed = [compress(m, classes) for m in measurements]
+    alone = {m.attributes[0]: m for m in one_way_margins(compressed)}
+    emptied = empty_cells(compressed, alone, tree)
     for pair, corners in empty_corners(measurements, numbers, tree, classes).items():
         emptied[pair] = emptied.get(pair, False) | corners
-    alone = {
-        m.attributes[0]: m for m in one_way_margins([compress(m, classes) for m in measurements])
-    }
     out = []
     for pair, empty in emptied.items():
         empty = _with_room(empty, [alone[a] for a in pair])
@@ -76,20 +75,19 @@ def noise_alone(
 
 
 def empty_cells(
-    measurements: Sequence[Measurement], tree: JunctionTree, classes: Mapping[int, BinMap]
+    measurements: Sequence[Measurement], alone: Mapping[int, Measurement], tree: JunctionTree
 ) -> dict[Ints, Flags]:
     """Find the cells of pairs that noise alone fills.
 
     Args:
-        measurements: noisy marginals.
+        measurements: noisy marginals, of classes.
+        alone: their :func:`~.measurement.one_way_margins`, by attribute.
         tree: of classes. Pairs that none of its cliques holds are left alone.
-        classes: domain compression, as for :func:`~.fit.fit`.
 
     Returns:
         The cells of each pair with such cells [one axis per attribute, bool].
     """
     groups: dict[Any, list[tuple[Measurement, Ints]]] = {}
-    measurements = [compress(m, classes) for m in measurements]
     for m in measurements:
         # Contrasts and trends determine no single cell.
         if not (m.contrasts or m.trend):
@@ -97,7 +95,6 @@ def empty_cells(
                 maps = tuple(None if (b := m.bins[k]) is None else b.tobytes() for k in axes)
                 pair = m.attributes[axes[0]], m.attributes[axes[1]]
                 groups.setdefault((pair, maps), []).append((m, axes))
-    alone = {m.attributes[0]: m for m in one_way_margins(measurements)} if groups else {}
     out: dict[Ints, Flags] = {}
     for (pair, _), group in groups.items():
         if tree.covering(pair) >= 0:

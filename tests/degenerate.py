@@ -164,11 +164,8 @@ class Draw:
         marginals = self.marginals(plan, party, records)
         bins = bins_of(plan, party, one_way_counts(marginals))
         groups, sketch, sketches = plan.groups_of(party), plan.sketch, []
-        if sketch is not None:
-            for shape, most in zip(
-                sketch.shapes(groups, rows), sketch.highest(groups), strict=True
-            ):
-                sketches.append(self.levels(shape, sketch.floor, most))
+        for shape, most in zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True):
+            sketches.append(self.levels(shape, sketch.floor, most))
         tables = [
             self.counts(
                 (sketch.rows(other), sketch.rows(mine)),

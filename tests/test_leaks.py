@@ -38,6 +38,7 @@ from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding
 from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from vertimrf.releases.encrypted_counts.parameters import EncryptedCounts
+from vertimrf.releases.nothing import NOTHING
 from vertimrf.releases.shared_keys.parameters import SharedKeys
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
@@ -324,7 +325,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         or entry.kind == EncryptedCounts.kind
     ]
     noises = len(noises_of(plan))
-    assert len(sketches) - len(plan.agreement) == (noises or plan.sketch is not None)
+    assert len(sketches) - len(plan.agreement) == (noises or plan.sketch != NOTHING)
     assert seen + len(sketches) == len(plan.entries())
 
 
@@ -620,7 +621,7 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         assert set(header) <= {"plan", "party", "label", "count", "marginals"}
         assert header["label"]["reasons"] == list(plan.reasons)
         across = (
-            {"bins", "sketch" if plan.encoder != "encrypted" else "table"} if plan.sketch else set()
+            {"bins", "sketch" if plan.encoder != "encrypted" else "table"} if plan.groups else set()
         )
         if plan.encoder == "encrypted" and party:
             across = {"bins"}

@@ -107,14 +107,13 @@ class Message:
                 for m in self.marginals
             ],
         }
-        if plan.publishes_rows and self.sketches:
+        if plan.sketch.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
         arrays: Arrays = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {
             f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))
         }
-        if plan.sketch is not None:
-            arrays |= _packed("sketch", 0, self.sketches, plan.sketch)
+        arrays |= _packed("sketch", 0, self.sketches, plan.sketch)
         arrays |= {f"table{i}": table for i, table in enumerate(self.tables)}
         arrays |= {f"fine{i}": counts for i, counts in enumerate(self.fine)}
         for i, (codes, sketch) in enumerate(
@@ -274,7 +273,6 @@ def _tables(arrays: Arrays, plan: Plan, party: int) -> tuple[Integers, ...]:
     """Tables of encrypted counts, each checked against the plan."""
     out = []
     for number, (other, mine) in enumerate(plan.counted_pairs(party)):
-        assert plan.sketch is not None
         shape = plan.sketch.rows(other), plan.sketch.rows(mine)
         table = _array(arrays, f"table{number}", np.int64, shape)
         noise, signed = plan.sketch.count_noise, bool(plan.sketch.contrasts)
@@ -299,10 +297,8 @@ def _validated(header: Fields, arrays: Arrays, plan: Plan) -> Message:
                     f"its bins of {plan.schema.names[attribute]!r} are not those that follow from its one-way marginal: "
                     "have it made again."
                 )
-    sketches: list[Bytes] = []
-    if plan.sketch is not None:
-        rows = int(header["rows"]) if plan.publishes_rows and groups else 0
-        sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
+    rows = int(header["rows"]) if plan.sketch.publishes_rows and groups else 0
+    sketches = _unpacked(arrays, "sketch", 0, plan.sketch, groups, rows)
     tables = _tables(arrays, plan, party)
     agreement: list[Bytes] = []
     for i, sketch in enumerate(plan.agreement_of(party).values()):
@@ -441,7 +437,7 @@ def _check_sums(
     All figures are of the same records, but for the record count of encrypted counts: it includes
     records that do not fit.
     """
-    figures = record_figures(plan.count_sigma, marginals, None if plan.exchanges else count)
+    figures = record_figures(plan.count_sigma, marginals, None if plan.sketch.exchanges else count)
     if not figures:
         return
     records, error = average(figures)

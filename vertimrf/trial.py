@@ -405,7 +405,7 @@ def _play(
     """Run every party, up to its sealed message."""
     # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
     # shows its progress.
-    each = options if plan.exchanges else replace(options, progress=SILENT, num_threads=None)
+    each = options if plan.sketch.exchanges else replace(options, progress=SILENT, num_threads=None)
     secret, names = Secret.new(), plan.party_names
     parties = [_party(plan, name, secret, clock, each, ring) for name in names]
     answers = _exchanged(plan, parties, tables, options)
@@ -415,7 +415,7 @@ def _play(
         with clock("sending"):
             message.save(paths[i], plan, ring.parties[names[i]])
 
-    if plan.exchanges:
+    if plan.sketch.exchanges:
         for i, name in enumerate(names):
             options.progress.step(f"party {name}")
             play(i)
@@ -442,7 +442,7 @@ def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
     """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
-    if plan.sketch is None or not plan.exchanges:
+    if not plan.sketch.exchanges:
         return Party(plan, name, secret, clock=clock, options=options)
     key, counting = ring.parties[name], plan.sketch.private_key()
     return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
@@ -453,7 +453,7 @@ def _exchanged(
 ) -> dict[str, dict[str, bytes]]:
     """Steps 1 and 2 of encrypted counts: by party, the answers of later parties."""
     names = plan.party_names
-    files = plan.sketch.files(plan.groups_by_party) if plan.sketch else []
+    files = plan.sketch.files(plan.groups_by_party)
     answers: dict[str, dict[str, bytes]] = {name: {} for name in names}
     for first in sorted({sender for kind, sender, *_ in files if kind == ROWS}):
         options.progress.step(f"encrypted rows of {names[first]}")

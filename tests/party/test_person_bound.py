@@ -54,7 +54,7 @@ def plan_of(most, schema):
         records_per_person=most,
         nonce="bound",
     )
-    assert plan.sketch is not None
+    assert plan.groups
     assert all(local.units and local.score_sigma for local in plan.local)
     return plan
 

@@ -21,6 +21,7 @@ from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.releases.encrypted_counts.parameters import MAX_CAPACITY, EncryptedCounts
+from vertimrf.releases.nothing import NOTHING
 
 TWO = schema_of(one=(4, 2, 9), two=(5, 2))
 FOUR = schema_of(a=(3, 4), b=(6,), c=(2, 5, 7, 3), d=(4, 4, 2))
@@ -202,9 +203,9 @@ def test_little_signal_leaves_one_way_marginals(schema):
     """Where noise hides all pairs, the columns are independent: the forecast is then below that of encrypted counts."""
     few = KNOWN | {"expected_records": 100, "delta": 1e-4}
     plan = plan_with(schema, **few)
-    assert plan.sketch is None
+    assert plan.sketch == NOTHING
     said = ("the result has independent columns", "columns of different parties are independent")
     assert any(sentence in summary(plan) for sentence in said)
     assert plan.ledger().epsilon <= 0.8
     assert (plan.ledger().colluding_epsilon or 0) <= 0.8
-    assert plan_with(schema, **few, shares=SHARES).sketch is not None
+    assert plan_with(schema, **few, shares=SHARES).groups

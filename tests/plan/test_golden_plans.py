@@ -63,11 +63,7 @@ def figures(case):
     ).split(parties)
     plan = plan_with(schema, delta=1 / records, expected_records=records, nonce="test", **options)
     sketch = plan.sketch
-    counts = (
-        {}
-        if sketch is None
-        else {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
-    )
+    counts = {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
     # Phantoms follow the noise.
     phantoms = counts.pop("phantoms", 0)
     if "pairs" in counts:
@@ -80,8 +76,7 @@ def figures(case):
     scales = [plan.count_sigma, phantoms]
     for local in plan.local:
         scales += [local.one_way_sigma, local.score_sigma, local.unit_sigma]
-    if sketch is not None:
-        scales += [value for value in vars(sketch).values() if isinstance(value, float)]
+    scales += [value for value in vars(sketch).values() if isinstance(value, float)]
     return {"whole": hashlib.sha256(json.dumps(whole).encode()).hexdigest(), "scales": scales}
 
 

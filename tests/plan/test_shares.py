@@ -22,6 +22,7 @@ from vertimrf.plan.shares import (
     error,
 )
 from vertimrf.plan.summary import summary
+from vertimrf.releases.nothing import NOTHING
 
 ONE_WAY_ALONE = Shares(0.01, 0.99, 0.0, 1.0)
 
@@ -79,7 +80,7 @@ def test_little_signal_leaves_one_way_marginals_and_says_so(parties):
     plan = plan_with(
         schema_of(**dict(zip("ab", parties, strict=False))), epsilon=0.1, expected_records=500
     )
-    assert plan.sketch is None
+    assert plan.sketch == NOTHING
     assert all(local.units == 0 for local in plan.local)
     assert "the result has independent columns: for more than one-way marginals" in summary(plan)
 
@@ -110,7 +111,7 @@ def test_of_equal_forecasts_the_one_with_the_least_noise_of_one_way_marginals_is
 
 def test_given_shares_are_kept():
     plan = plan_with(schema_of(a=ADULT[:8], b=ADULT[8:]), expected_records=500, shares=SHARES)
-    assert plan.sketch is not None
+    assert plan.groups
     assert all(local.units for local in plan.local)
 
 

@@ -17,6 +17,7 @@ from vertimrf.files.bits import packed_size
 from vertimrf.plan.defaults import SHARES
 from vertimrf.privacy.events import CountSketchEvent
 from vertimrf.releases.count_sketches.agreement import agreeing
+from vertimrf.releases.nothing import NOTHING
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 from vertimrf.utility.distances import distance
@@ -160,7 +161,7 @@ def test_plans_without_shared_columns_say_nothing_of_them():
 def test_where_everything_is_shared_nothing_crosses():
     schema = Schema.of({"a": [*OWN["a"], SEX], "b": [SEX]})
     truth, result = run(0.1, schema, encoder="count-sketch")
-    assert result.plan.sketch is None
+    assert result.plan.sketch == NOTHING
     assert not result.crossing
     (disagreement,) = result.disagreements
     assert abs(disagreement.share - 0.1) < 5 * disagreement.error

@@ -62,7 +62,7 @@ def rows_of(plan, codes):
 
 def stated_error(plan):
     """The verdict's; of one holder, a contrast's error times pi / 2, and what a trend leaves out."""
-    if plan.sketch is not None:
+    if plan.groups:
         return verdict(plan).errors.correlation
     (local,) = plan.local
     sigma = local.unit_sigma * math.sqrt(math.comb(len(SIZES), 2) / local.units)

@@ -51,8 +51,8 @@ def bench(
 
     check_writable(json_file, read=[str(like)] if like else [])
     plan = None if like is None else Plan.load(like)
-    if plan is not None and plan.sketch is not None:
-        encoder = encoder or (plan.sketch.encoder,)
+    if plan is not None and plan.groups:
+        encoder = encoder or (plan.encoder,)
     if rows is None:
         rows = 1_000_000 if plan is None else plan.expected_records
     several = [] if threads is None else parse_numbers(threads, "--threads")

@@ -448,7 +448,7 @@ def check_plan(plan: Plan) -> None:
     Raises:
         PlanError: the encoder needs all records in one place.
     """
-    if plan.exchanges or plan.publishes_rows:
+    if plan.sketch.exchanges or plan.sketch.publishes_rows:
         raise PlanError(
             f"The plan's encoder, {plan.encoder}, needs all records in one place, and so no cluster: leave out dask in run.toml, or "
             "have it planned with another encoder."

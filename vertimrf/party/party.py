@@ -272,7 +272,7 @@ class Party:
     def _steps(self, records: Records) -> Steps:
         """The steps of encrypted counts. They need the bins, and so the local model."""
         plan, sketch = self._plan, self._plan.sketch
-        if sketch is None or not sketch.exchanges:
+        if not sketch.exchanges:
             raise PlanError(
                 f"The plan's encoder is {plan.encoder}: only encrypted counts are exchanged between parties."
             )
@@ -330,7 +330,7 @@ class Party:
     def _message(self, records: Records, answers: Mapping[str, bytes]) -> Message:
         """The phases at a party: the record count, LocMRF and LocEnc."""
         plan, noise = self._plan, self._noise(records)
-        steps = self._steps(records) if plan.exchanges else None
+        steps = self._steps(records) if plan.sketch.exchanges else None
         count = self._count(records, steps, noise)
         local = self._local(records, noise) if steps is None else self._local_once(records)
         with self._clock("LocEnc"):
@@ -472,7 +472,7 @@ class Party:
     ) -> tuple[Bytes, ...]:
         """LocEnc: the tables of this party's groups."""
         plan, groups = self._plan, self._plan.groups_of(self._index)
-        if plan.sketch is None or plan.exchanges or not groups:
+        if plan.sketch.exchanges or not groups:
             return ()
         return plan.sketch.encode(self._side(records, local, noise))
 

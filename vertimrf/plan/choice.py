@@ -11,6 +11,7 @@ from functools import cached_property
 from ..arrays import Ints, Pair
 from ..privacy.accountant import calibrate
 from ..privacy.events import GaussianEvent
+from ..releases.nothing import NOTHING
 from ..releases.register import kind_of
 from ..releases.release import CrossPartyRelease
 from .groups import Group, crossing_pairs
@@ -23,9 +24,8 @@ from .workload import Workload
 PUBLISHED_BINS = 8
 # Most bins of an attribute.
 COUNT_BINS = 256
-# What is published across parties: groups, and the parameters of the release, if there is one; and
-# that as a function of the budget (zCDP), of which it spends about so much.
-Released = tuple[tuple[Group, ...], CrossPartyRelease | None]
+# What is published across parties: groups, and the parameters of the release; and that as a function of the budget (zCDP), of which it spends about so much.
+Released = tuple[tuple[Group, ...], CrossPartyRelease]
 SketchChoice = Callable[[float], Released]
 
 
@@ -79,7 +79,7 @@ class Choice:
 
 def no_sketches(rho: float) -> Released:
     """No release: the parties' columns are independent, or there is only one party."""
-    return (), None
+    return (), NOTHING
 
 
 def shares_of(

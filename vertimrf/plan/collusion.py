@@ -72,4 +72,4 @@ def _spent(plan: Plan) -> float:
 def _next_to(one: Plan, other: Plan) -> bool:
     """Whether no plan has a message size between those of two plans."""
     pairs = zip((one.sketch, *one.agreement), (other.sketch, *other.agreement), strict=True)
-    return all(a is not None and a.next_to(b) for a, b in pairs)
+    return all(a.next_to(b) for a, b in pairs)

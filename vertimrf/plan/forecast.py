@@ -89,12 +89,12 @@ def forecast(plan: Plan) -> WholeForecast | None:
     Returns:
         The forecast; None for encoders that are only for comparison.
     """
-    if plan.compared:
+    if plan.sketch.compared:
         return None
     records, d = plan.expected_records, len(plan.schema.sizes)
     sketch, groups = plan.sketch, plan.groups_by_party
     parties_of = range(len(plan.local))
-    numbers = [0.0 if sketch is None else sketch.held(groups, party) for party in parties_of]
+    numbers = [sketch.held(groups, party) for party in parties_of]
     parties, fitting = [], 0.0
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
@@ -110,18 +110,17 @@ def forecast(plan: Plan) -> WholeForecast | None:
             + VALUE * records * len(sizes)
             + measuring
             + signs
-            + (0.0 if sketch is None else sketch.encoding_work(groups, party, records))
+            + sketch.encoding_work(groups, party, records)
         )
         memory = PROCESS_BYTES + records * (3 * len(sizes) + 4 * len(fine) + RECORD_BYTES)
         memory += max(
-            (1 if sketch is None else sketch.width) * numbers[party],
+            sketch.width * numbers[party],
             numbers[party] + COPIES * plan.message_size(party),
         )
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
     cells = model_cells(varying, plan.tau)
-    estimating = 0.0 if sketch is None else sketch.estimating_work()
-    working = fitting + estimating + MODEL_CELL * cells + VALUE * records * d
+    working = fitting + sketch.estimating_work() + MODEL_CELL * cells + VALUE * records * d
     if math.prod(map(float, varying)) > plan.tau:
         working += OFF_TREE_PAIR * min(math.comb(d, 2), MAX_PAIRS)
     largest = max(
@@ -139,7 +138,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     most = max([memory + records * (2 * rows + RECORD_BYTES), *(party.memory for party in parties)])
     # All pieces of a party's rows for another, while that one answers them.
     sent: Counter[Pair] = Counter()
-    for _, sender, receiver, _, size in [] if sketch is None else sketch.files(groups):
+    for _, sender, receiver, _, size in sketch.files(groups):
         sent[sender, receiver] += size
     most += max(sent.values(), default=0)
     return WholeForecast(
@@ -151,8 +150,6 @@ def least_memory(plan: Plan, party: int) -> float:
     """Bytes that a party's tables take under a plan, without its records."""
     widest = sorted(plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party]))[-2:]
     pairs = 8.0 * math.prod(widest) if plan.local[party].score_sigma else 0.0
-    if plan.sketch is None:
-        return pairs
     return max(plan.sketch.width * plan.sketch.held(plan.groups_by_party, party), pairs)
 
 

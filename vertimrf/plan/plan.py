@@ -89,7 +89,7 @@ class Plan:
         sketch: the encoder's parameters. The target covers scheduled pairs and count sketches.
             Shared keys are for reproduction: the paper claims half of (epsilon, delta) for them,
             and the ledger has their real cost. For randomised responses the target is about
-            replacing one record. None without a share for sketches, or with one party.
+            replacing one record. :class:`.Nothing` without a share for sketches, or with one party.
         nonce: random public text, so that two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's message.
         prior: ledger entries spent to make this plan, after those of the schema, each with an
@@ -120,7 +120,7 @@ class Plan:
     count_sigma: float
     local: tuple[LocalPlan, ...]
     groups: tuple[Group, ...]
-    sketch: CrossPartyRelease | None
+    sketch: CrossPartyRelease
     nonce: str
     message_bytes: int = MESSAGE_BYTES
     prior: tuple[LedgerEntry, ...] = field(default=())
@@ -180,11 +180,10 @@ class Plan:
                 )
         parties = self.group_parties
         self._check_halved()
-        if self.sketch is not None:
-            self.sketch.check([group.size for group in self.groups], parties)
-        if self.because and (self.sketch is None or ENCODERS.get(self.because) != self.encoder):
+        self.sketch.check([group.size for group in self.groups], parties)
+        if self.because and not (self.groups and ENCODERS.get(self.because) == self.encoder):
             raise PlanError(f"{self.because!r} is no reason for {self.encoder}: {REMEDY}.")
-        contrasted = () if self.sketch is None else self.sketch.contrasts
+        contrasted = self.sketch.contrasts
         if any(
             group.parity and number not in contrasted for number, group in enumerate(self.groups)
         ):
@@ -232,7 +231,7 @@ class Plan:
         """Refuse releases that have no price for a person with several records."""
         records = self.records_per_person
         check_persons(records)
-        if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
+        if records > 1 and not self.sketch.prices_persons:
             raise PlanError(
                 f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "
                 "record per person."
@@ -250,7 +249,7 @@ class Plan:
 
     def _check_population(self) -> None:
         check_population(self.population)
-        if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
+        if self.population == OUTER and not self.sketch.tells_matches:
             raise PlanError(
                 "The outer population needs sketches that tell how many people parties have in common: several parties, and "
                 "scheduled pairs or count sketches; or leave the population at inner."
@@ -284,7 +283,7 @@ class Plan:
 
         They are in publishing order; empty for other encoders.
         """
-        return [] if self.sketch is None else self.sketch.counted_pairs(self.groups_by_party, party)
+        return self.sketch.counted_pairs(self.groups_by_party, party)
 
     @property
     def groups_by_party(self) -> list[Ints]:
@@ -292,24 +291,9 @@ class Plan:
         return [self.groups_of(party) for party in range(len(self.party_names))]
 
     @property
-    def exchanges(self) -> bool:
-        """Whether parties exchange files before their messages (:class:`.CrossPartyRelease`)."""
-        return self.sketch is not None and self.sketch.exchanges
-
-    @property
-    def compared(self) -> bool:
-        """Whether the encoder is only for comparison (:class:`.CrossPartyRelease`)."""
-        return self.sketch is not None and self.sketch.compared
-
-    @property
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
-        return CountSketches.encoder if self.sketch is None else self.sketch.encoder
-
-    @property
-    def publishes_rows(self) -> bool:
-        """Whether the exact number of records is released (:class:`.CrossPartyRelease`)."""
-        return self.sketch is not None and self.sketch.publishes_rows
+        return self.sketch.encoder
 
     @property
     def party_names(self) -> Texts:
@@ -318,8 +302,6 @@ class Plan:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order. All are fixed before any data is touched."""
-        if self.sketch is None:
-            return tuple(self._other_entries())
         parties = {name: self.groups_of(i) for i, name in enumerate(self.party_names)}
         sketches = self.sketch.entries(parties, self.epsilon, self.delta, self.records_per_person)
         return (*self._other_entries(), *sketches)
@@ -354,7 +336,7 @@ class Plan:
             out.append(
                 LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column)
             )
-        if self.publishes_rows:
+        if self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
 
@@ -362,13 +344,13 @@ class Plan:
     def reasons(self) -> Texts:
         """Reasons why the results of this plan are not private; empty if they are."""
         inferred = () if self.schema.public else ("the schema was inferred from the data",)
-        return inferred + (() if self.sketch is None else self.sketch.reasons)
+        return inferred + self.sketch.reasons
 
     @property
     def notes(self) -> Texts:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
-        if self.publishes_rows:
+        if self.sketch.publishes_rows:
             out.append("the exact number of records is published")
         if self.delta > 1 / self.expected_records:
             out.append(
@@ -379,7 +361,9 @@ class Plan:
     @property
     def label(self) -> PrivacyLabel:
         """The privacy label of everything made by this plan."""
-        neighbours = REPLACE if self.publishes_rows else neighbours_of(self.records_per_person)
+        neighbours = (
+            REPLACE if self.sketch.publishes_rows else neighbours_of(self.records_per_person)
+        )
         return PrivacyLabel(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
@@ -404,7 +388,7 @@ class Plan:
         server and against any parties that collude with it; these are the events that such a view
         costs most by.
         """
-        share = 0.0 if self.sketch is None else self.sketch.claimed_share
+        share = self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
         before, rest = entries[: len(self._before)], entries[len(self._before) :]
         epsilon, exposed = spent_beforehand(before)
@@ -415,7 +399,7 @@ class Plan:
                 f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
             )
         views = [tuple(rest)]
-        if self.exchanges:
+        if self.sketch.exchanges:
             views += [
                 tuple(kept for entry in rest for kept in entry.against(coalition))
                 for coalition in worst_coalitions(rest, self.party_names)
@@ -427,7 +411,7 @@ class Plan:
 
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than its target."""
-        kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
+        kept = self.sketch.keeps_claim(self.epsilon, self.delta)
         events, target, delta = self.accounted()
         most = target * (1 + 1e-6)
         spent = composed_epsilon(events, delta).epsilon
@@ -554,7 +538,5 @@ class Plan:
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
         )
-        if self.sketch is None:
-            return agreement
         rows = self.expected_records if records is None else records
         return agreement + self.sketch.packed_size(self.groups_by_party, party, rows)

@@ -197,7 +197,7 @@ def _because(
     judged = verdict(made) if because == STATED else None
     if judged is not None and judged.word == "useless":
         return _because(schema, epsilon, replace(planning, encoder=ENCODER), USELESS, origin)
-    if made.sketch is not None:
+    if made.groups:
         made = replace(made, because=because)
     return made if planning.even_if_useless else useful(made)
 
@@ -260,8 +260,7 @@ def _plans(
         )
         # Replacing a record doubles every sensitivity, and a person's multiplies with their
         # records; the cost has their squares.
-        replaced = sketch is not None and sketch.publishes_rows
-        others = (0.25 if replaced else 1.0 / planning.records_per_person**2) * rho
+        others = (0.25 if sketch.publishes_rows else 1.0 / planning.records_per_person**2) * rho
         shared = zip(schema.shared, choice.agreement, strict=False)
         return Plan(
             schema=schema,

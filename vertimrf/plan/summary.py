@@ -36,7 +36,7 @@ def summary(plan: Plan) -> str:
         lines.append(
             f"  {name}: {attributes} attributes; {how}; sketches {plan.message_size(i) / 1e6:.1f} MB."
         )
-    if plan.sketch is not None:
+    if plan.groups:
         lines.append(f"  {plan.sketch.summary()}")
     if plan.because:
         lines.append(f"  encoder: {plan.encoder}, because {plan.because}.")
@@ -68,7 +68,7 @@ def summary(plan: Plan) -> str:
 def _independence(plan: Plan) -> list[str]:
     """Which columns the result will have as independent, and why; empty if none."""
     several = [len(plan.schema.varying(name)) for name in plan.party_names]
-    if plan.sketch is not None or sum(several) < 2:
+    if plan.groups or sum(several) < 2:
         return []
     if not any(local.units for local in plan.local):
         return [

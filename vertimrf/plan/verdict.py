@@ -171,7 +171,7 @@ def links(plan: Plan) -> list[str]:
     known: in their values if the noise is below the dependence of a usual pair, or by a trend.
     """
     outlook = _outlook(plan)
-    if outlook is None or plan.sketch is None or not outlook.pairs_across:
+    if outlook is None or not plan.groups or not outlook.pairs_across:
         return []
     held = [plan.schema.varying(name) for name in plan.party_names]
     pairs = [pair for two in itertools.combinations(held, 2) for pair in itertools.product(*two)]
@@ -209,10 +209,10 @@ def percent(share: float | None) -> str:
 
 def _outlook(plan: Plan) -> Outlook | None:
     """What was known before the plan; None for encoders for comparison."""
-    if plan.compared:
+    if plan.sketch.compared:
         return None
     # Encoders are about equally accurate at their usual sizes.
-    sketched = plan.message_bytes * MESSAGE_BYTES // plan.sketch.usual_bytes if plan.sketch else 0
+    sketched = plan.message_bytes * MESSAGE_BYTES // plan.sketch.usual_bytes if plan.groups else 0
     return Outlook(
         tuple(
             tuple(plan.schema.sizes[a] for a in plan.schema.varying(name))
@@ -252,10 +252,8 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
             # A party's only column has all of its budget, whatever the others' shares.
             alone, several = alone + one_way, several + one_way + larger
     count = 1 / (2 * plan.count_sigma**2)
-    across = 0.0
-    if plan.sketch is not None:
-        told = plan.sketch.spent(outlook)
-        across = max(outlook.rho - count - spent - fine, count) if told is None else told
+    told = plan.sketch.spent(outlook)
+    across = max(outlook.rho - count - spent - fine, count) if told is None else told
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
 
@@ -362,5 +360,5 @@ def _remedies(plan: Plan, outlook: Outlook) -> Iterator[tuple[str, float]]:
     changed[f"{records:,} records"] = replace(outlook, records=records)
     for name, other in changed.items():
         other = in_halves(other) if plan.halved else other
-        shares = _shares(plan, outlook) if plan.exchanges else other.best()
+        shares = _shares(plan, outlook) if plan.sketch.exchanges else other.best()
         yield name, _errors(other, shares).three

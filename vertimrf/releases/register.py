@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
 from ..files.convert import from_json, to_json
+from .nothing import NOTHING
 
 if TYPE_CHECKING:
     from ..privacy.ledger import LedgerEntry
@@ -51,25 +52,23 @@ def sentence_of(entry: LedgerEntry, who: str) -> str:
     return kinds[entry.kind].sentence(entry, who) if entry.kind in kinds else ""
 
 
-def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
-    """The fields of a release with the name of its kind, as JSON-able values."""
-    if release is None:
+def release_to_json(release: CrossPartyRelease) -> dict[str, Any] | None:
+    """The fields of a release with the name of its kind, as JSON-able values; None of nothing."""
+    if release == NOTHING:
         return None
-    named = to_json(release)
-    # Without weights they are left out, as in plans from before there were any.
-    if not named.get("weights", True):
-        del named["weights"]
-    return {"encoder": release.encoder, **named}
+    named = to_json(release).items()
+    kept = {name: value for name, value in named if value or name not in release.optional}
+    return {"encoder": release.encoder, **kept}
 
 
-def release_from_json(data: Any) -> CrossPartyRelease | None:
+def release_from_json(data: Any) -> CrossPartyRelease:
     """Read a release from the JSON of :func:`release_to_json`.
 
     Raises:
         PlanError: an unknown kind, or parameters that it cannot have.
     """
     if data is None:
-        return None
+        return NOTHING
     named = from_json(data, dict[str, Any], "The plan's sketch", REMEDY, PlanError)
     encoder = named.pop("encoder", None)
     kind = kind_of(encoder)

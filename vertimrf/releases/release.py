@@ -104,6 +104,7 @@ class CrossPartyRelease(ABC):
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
         kind: its name in the ledger's entries.
+        optional: fields that a plan's file leaves out if they are empty.
         sizes: number of values of every group, of all parties.
         floor, ceiling: lowest and highest level in a table.
         bits: bits of every number of a table in a message.
@@ -122,6 +123,7 @@ class CrossPartyRelease(ABC):
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[Texts] = ()
     kind: ClassVar[str]
+    optional: ClassVar[Texts] = ()
     sizes: Ints
     floor: int
     ceiling: int
@@ -319,7 +321,7 @@ class CrossPartyRelease(ABC):
         spread: Floats = np.outer(one, other)
         return spread / counters
 
-    def next_to(self, other: CrossPartyRelease | None) -> bool:
+    def next_to(self, other: CrossPartyRelease) -> bool:
         """Whether no release has a message size between those of this and the other, larger one."""
         return False
 

@@ -76,7 +76,7 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
     """
     plan = Plan.from_json(parse_json(data, "The plan", "plan", PlanError))
     plan.sealing_keys().check(key)
-    if plan.sketch is not None and plan.sketch.claimed_share:
+    if plan.sketch.claimed_share:
         raise PlanError(
             "The plan asks for the published encoder, which gives complete records away: do not accept it."
         )
@@ -85,7 +85,7 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
 
 def tells_match(plan: Plan) -> bool:
     """Whether the messages of a plan tell how many people parties have in common."""
-    return plan.sketch is not None and plan.sketch.tells_matches and len(plan.party_names) > 1
+    return plan.sketch.tells_matches and len(plan.party_names) > 1
 
 
 def match_of(plan: Plan, few: bool) -> bytes:
@@ -189,7 +189,7 @@ def between(plan: Plan | None) -> list[Between]:
     """The files between parties. A file is called after its sender and receiver by their places in
     the plan, and from the second piece on after its piece.
     """
-    if plan is None or plan.sketch is None:
+    if plan is None:
         return []
     names = plan.party_names
     return [

@@ -393,7 +393,7 @@ class PartyRun(Run):
         """The key under which this party's rows are encrypted, made once. None without such rows."""
         plan = self._agreed
         sends = any((file.kind, file.sender) == (ROWS, self.name) for file in between(plan))
-        if plan.sketch is None or not sends:
+        if not sends:
             return None
         data = self._folder.read(COUNTING_KEY)
         key = plan.sketch.private_key(data, str(self.folder / COUNTING_KEY))

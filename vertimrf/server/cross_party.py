@@ -41,4 +41,4 @@ def cross_party_marginals(
     )
     bins = [maps[group] for group in range(len(order))]
     received = Received(plan, messages, bins, initial, total, progress, party_counts)
-    return CrossParty(()) if plan.sketch is None else plan.sketch.estimate(received)
+    return plan.sketch.estimate(received)

@@ -198,7 +198,7 @@ class Server:
             tree = local_tree(self._plan, local, zeros, classes)
             numbers = [attribute.in_order for attribute in schema.attributes]
             report = fitting(self._options.progress)
-            alone = self._plan.sketch is None and all(len(m.attributes) == 1 for m in local)
+            alone = not self._plan.groups and all(len(m.attributes) == 1 for m in local)
             return fit(
                 schema.sizes,
                 used_in(tree, local, local),
@@ -218,7 +218,7 @@ class Server:
     ) -> Estimates:
         """The measurements if parties have different people."""
         plan = self._plan
-        if plan.sketch is None or not plan.sketch.tells_matches:
+        if not plan.sketch.tells_matches:
             counts = ", ".join(
                 f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, party_counts, strict=True)
             )
@@ -416,7 +416,7 @@ class Server:
         options.progress.step("global model")
         with clock("OptMRF"):
             # The paper's fits have what was measured alone.
-            halved = () if plan.compared else of_halves(plan.schema, initial, graph.kept)
+            halved = () if plan.sketch.compared else of_halves(plan.schema, initial, graph.kept)
             used = used_in(graph.tree, local, (*local, *graph.kept, *halved))
             fitted, off_tree = initial, frozenset[Ints]()
             if graph.kept or plan.halved or apart(plan.schema)[1]:
@@ -435,7 +435,7 @@ class Server:
                     options=FitOptions(progress=report),
                 )
             # The paper's encoders have no off-tree factors.
-            if not plan.compared:
+            if not plan.sketch.compared:
                 # A trend near 0 is evidence against a dependence that the tree implies.
                 fitted, off_tree = self._off_tree(fitted, [*itertools.chain(*known)])
         fitted_to = off_tree.union(m.attributes for m in graph.kept)

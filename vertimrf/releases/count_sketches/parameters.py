@@ -61,6 +61,7 @@ class CountSketches(CrossPartyRelease):
     kind = "count sketches"
     forecast = True
     prices_persons = True
+    optional = ("weights",)
     # Counters have 32 bits until they are cut.
     width = 5
     tells_matches = True
@@ -198,7 +199,7 @@ class CountSketches(CrossPartyRelease):
         rows = sum(self.rows(g) for g in range(len(self.sizes)))
         return PRODUCT * self.numbers * rows**2 / 2
 
-    def next_to(self, other: CrossPartyRelease | None) -> bool:
+    def next_to(self, other: CrossPartyRelease) -> bool:
         """See :class:`CrossPartyRelease`; the other has at most one repetition more."""
         return (
             isinstance(other, CountSketches)

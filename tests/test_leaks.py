@@ -25,7 +25,6 @@ from vertimrf.columns.column import Attribute
 from vertimrf.message import Message
 from vertimrf.model.local_marginal import first_one_way
 from vertimrf.options import RunOptions
-from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
@@ -36,6 +35,7 @@ from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
 from vertimrf.releases.count_sketches.parameters import CountSketches
+from vertimrf.releases.encrypted_counts.encoding import Steps
 from vertimrf.releases.encrypted_counts.lattice import PrivateKey as CountingKey
 from vertimrf.releases.encrypted_counts.parameters import EncryptedCounts
 from vertimrf.releases.nothing import NOTHING
@@ -200,7 +200,7 @@ def release(plan, party, table, played=None, byte=b"\xff", noise=None):
     blank = filled.only(np.zeros(table.records, bool))
     partner = Party(plan, names[1 - party], SECRET, FixedNoise(3), counting_key=counting_key())
     with pytest.MonkeyPatch.context() as patch, without_encryption():
-        patch.setattr(party_module, "noisy_count", partial(counted, tape))
+        patch.setattr(Steps, "count", property(partial(counted, tape)))
         if party:
             answers, between = {}, role.answers(table, {names[0]: [partner.rows(blank)]})[names[0]]
         else:
@@ -215,9 +215,10 @@ def counting_key():
     return CountingKey.new()
 
 
-def counted(noise, plan, secret, records):
+def counted(noise, steps):
     """The noisy count, on tape."""
-    return int(noise.gaussian(np.array([records], np.int64), plan.count_sigma)[0])
+    exact = np.array([len(steps.digests)], np.int64)
+    return int(noise.gaussian(exact, steps.plan.count_sigma)[0])
 
 
 @pytest.fixture(scope="module", params=CASES)

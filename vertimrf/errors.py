@@ -24,6 +24,11 @@ def first(items: Sequence[object], most: int) -> list[str]:
     return [*map(str, items[:most]), *more]
 
 
+def several(number: int, what: str) -> str:
+    """A number of things of a name, as "1 table" and "2 tables"."""
+    return f"{number:,} {what}" + "s" * (number != 1)
+
+
 class VertiMRFError(ValueError):
     """Base class of all errors that bad input can cause. The command line prints one line and exits
     with code 2.

@@ -64,8 +64,8 @@ class DealtCounts(CrossPartyRelease):
         return f"{self.tables} tables of counts by the dealer", f"sigma {self.sigma:.1f}"
 
     @classmethod
-    def sentence(cls, entry, who):
-        return f"{who} gave a dealer their records, who counted {entry.event.count} tables."
+    def sentence(cls, entry, event, who):
+        return f"{who} gave a dealer their records, who counted {event.count} tables."
 
     def shapes(self, groups, rows):
         return []

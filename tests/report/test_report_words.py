@@ -33,6 +33,7 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
     [
         {},
         {"encoder": "scheduled-pairs"},
+        {"encoder": "encrypted"},
         {"encoder": "grr"},
         {"encoder": "published", "claim_as_published": True},
         {"records_per_person": 3},
@@ -42,6 +43,7 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
     ids=[
         "default",
         "pairs",
+        "encrypted",
         "responses",
         "published",
         "several records",
@@ -94,6 +96,7 @@ def test_lines_of_what_is_found_beforehand_too():
     for odd in (
         LedgerEntry(GaussianEvent(3.0), "left", "6 R-scores", "noise"),
         LedgerEntry(GeometricEvent(3.0), "left", "6 R-scores", "noise", kind=Kind.R_SCORES),
+        LedgerEntry(GaussianEvent(3.0), "left", "6 R-scores", "noise", kind=SharedKeys.kind),
     ):
         assert in_words(odd) == "left released 6 R-scores; protected by noise."
 

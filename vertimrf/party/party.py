@@ -31,9 +31,7 @@ from ..privacy.noise import KeyedNoise, SystemNoise
 from ..progress import Clock
 from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
-from ..releases.encrypted_counts.encoding import Steps, noisy_count
-from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
-from ..releases.release import Side
+from ..releases.release import ExchangeKey, Side, Steps
 from ..tables.columns import encode_table
 from ..tables.derived import with_derived
 from ..tables.ids import IdKeys
@@ -115,7 +113,7 @@ class Party:
         options: RunOptions | None = None,
         *,
         key: PrivateKey | None = None,
-        counting_key: CountingKey | None = None,
+        counting_key: ExchangeKey | None = None,
     ) -> None:
         if name not in plan.party_names:
             raise PlanError(
@@ -355,7 +353,7 @@ class Party:
         if self._index:
             return None
         if steps is not None:
-            return noisy_count(self._plan, self._derived, len(steps.digests))
+            return steps.count
         return int(noise.gaussian(np.array([records.count], np.int64), self._plan.count_sigma)[0])
 
     def _tables(

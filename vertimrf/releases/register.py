@@ -46,10 +46,13 @@ def sentence_of(entry: LedgerEntry, who: str) -> str:
     """The sentence of the release that an entry is of; empty if none has one.
 
     Args:
-        entry, who: as of :meth:`.CrossPartyRelease.sentence`.
+        entry: it may be from a file, with any event.
+        who: as of :meth:`.CrossPartyRelease.sentence`.
     """
-    kinds = {kind.kind: kind for kind in map(kind_of, KINDS)}
-    return kinds[entry.kind].sentence(entry, who) if entry.kind in kinds else ""
+    kind = {kind.kind: kind for kind in map(kind_of, KINDS)}.get(entry.kind)
+    if kind is None or not isinstance(entry.event, kind.priced_by):
+        return ""
+    return kind.sentence(entry, entry.event, who)
 
 
 def release_to_json(release: CrossPartyRelease) -> dict[str, Any] | None:

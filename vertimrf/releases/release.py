@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..arrays import Bytes, Codes, Floats, Int32s, Ints, Pair, Texts, Words
+from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Ints, Pair, Texts, Words
 from ..errors import PlanError
 from ..files.bits import packed_size
 from ..plan.defaults import MESSAGE_BYTES
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..plan.shares import Outlook
     from ..privacy.noise import KeyedNoise
     from ..progress import Progress
-    from .encrypted_counts.encoding import Steps
-    from .encrypted_counts.lattice import PrivateKey
     from .received import CrossParty, Received
 
 # By party, its groups by the plan's numbers.
@@ -45,6 +43,39 @@ COUNTERS_PER_BYTE = 2
 ROWS, ANSWERS = "rows", "answers"
 # Signs of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
+
+
+class ExchangeKey(Protocol):
+    """A party's private key for the files that parties exchange."""
+
+    def to_bytes(self) -> bytes:
+        """The content of a private file."""
+
+
+class Steps(Protocol):
+    """A party's steps before its message, where parties exchange files (:attr:`.CrossPartyRelease.exchanges`)."""
+
+    @property
+    def count(self) -> int:
+        """The noisy record count, the same at all parties."""
+
+    def rows(self, piece: int = 0) -> bytes:
+        """Step 1: a piece of the party's rows, for every later party."""
+
+    def answer(
+        self, party: int, rows: Iterable[bytes], noise: Callable[[bytes], KeyedNoise]
+    ) -> bytes:
+        """Step 2: the answer to all pieces of an earlier party's rows, for that party alone.
+
+        ``noise`` gives the noise for a digest of everything that the answer depends on.
+        """
+
+    def tables(
+        self, answers: Mapping[int, bytes], noise: Callable[[bytes], KeyedNoise]
+    ) -> tuple[Integers, ...]:
+        """Step 3: tables of counts (:meth:`.CrossPartyRelease.counted_pairs`) from the answers of
+        later parties, by position; ``noise`` as of :meth:`answer`.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +94,7 @@ class Side:
         sizes: by group, released counts of its values [shape=(values,), float64].
         noise: noise of its message.
         progress: receives what is done.
-        private: its key of encrypted counts.
+        private: its key for files between parties.
     """
 
     plan: Plan
@@ -76,7 +107,7 @@ class Side:
     sizes: Callable[[], Sequence[Floats]]
     noise: KeyedNoise
     progress: Progress
-    private: PrivateKey | None = None
+    private: ExchangeKey | None = None
 
     @property
     def groups(self) -> Ints:
@@ -104,6 +135,8 @@ class CrossPartyRelease(ABC):
         prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
         kind: its name in the ledger's entries.
+        priced_by: class of the event of these entries. Of an entry with another one there is no
+            sentence.
         optional: fields that a plan's file leaves out if they are empty.
         sizes: number of values of every group, of all parties.
         floor, ceiling: lowest and highest level in a table.
@@ -123,6 +156,7 @@ class CrossPartyRelease(ABC):
     prices_persons: ClassVar[bool] = False
     reasons: ClassVar[Texts] = ()
     kind: ClassVar[str]
+    priced_by: ClassVar[type] = object
     optional: ClassVar[Texts] = ()
     sizes: Ints
     floor: int
@@ -188,11 +222,12 @@ class CrossPartyRelease(ABC):
         raise NotImplementedError
 
     @classmethod
-    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+    def sentence(cls, entry: LedgerEntry, event: Any, who: str) -> str:
         """An entry in plain words, for a report; empty if the entry's own words are all there is.
 
         Args:
-            entry: of this kind. It may be from a file, so that its event may be any.
+            entry: of this kind.
+            event: its event, of the class :attr:`priced_by`.
             who: the parties, as the sentence begins.
         """
         return ""
@@ -363,7 +398,7 @@ class CrossPartyRelease(ABC):
         steps: Steps = self._room("encoding").steps(self, side)
         return steps
 
-    def private_key(self, data: bytes | None = None, where: str = "") -> PrivateKey:
+    def private_key(self, data: bytes | None = None, where: str = "") -> ExchangeKey:
         """A party's private key for these steps: that of a file's content, or a new one.
 
         Args:
@@ -373,8 +408,23 @@ class CrossPartyRelease(ABC):
         Raises:
             MessageError: the content is no private key, or damaged.
         """
-        kind: type[PrivateKey] = self._room("lattice").PrivateKey
-        return kind.new() if data is None else kind.from_bytes(data, where)
+        kind = self._room("encoding").PrivateKey
+        key: ExchangeKey = kind.new() if data is None else kind.from_bytes(data, where)
+        return key
+
+    def check_file(self, plan: Plan, sender: int, receiver: int, data: bytes, piece: int) -> None:
+        """Check a file of another party, before anything is computed of it.
+
+        Args:
+            plan: the agreed plan.
+            sender, receiver: positions of the parties.
+            data: the file.
+            piece: number of the piece of rows.
+
+        Raises:
+            MessageError: it is not such a file, or damaged.
+        """
+        self._room("encoding").opened(plan, sender, receiver, data, piece)
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -30,7 +30,7 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan
 from ..plan.target import target_in_words
-from ..releases.release import ANSWERS, ROWS
+from ..releases.release import ANSWERS, ROWS, ExchangeKey
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import begin
 from .files import (
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from ..cluster import ClusterRecords
     from ..party.party import Party
     from ..party.releases import Releases
-    from ..releases.encrypted_counts.lattice import PrivateKey as CountingKey
     from ..tables.table import Table
 
 LOG = logging.getLogger("vertimrf")
@@ -376,11 +375,10 @@ class PartyRun(Run):
 
     def _check(self, file: Between, data: bytes) -> None:
         """Check a file of another party with its ciphertexts."""
-        from ..releases.encrypted_counts.encoding import opened
-
         plan = self._agreed
         contents = file.open(plan, self._folder.key, data)
-        opened(plan, plan.party_names.index(file.sender), self._index, contents, file.piece)
+        sender = plan.party_names.index(file.sender)
+        plan.sketch.check_file(plan, sender, self._index, contents, file.piece)
 
     def _contents(self, kind: str, sender: str) -> Iterator[bytes]:
         """What a party sent to this one, file by file."""
@@ -389,7 +387,7 @@ class PartyRun(Run):
             if (file.kind, file.sender, file.receiver) == (kind, sender, self.name):
                 yield file.open(plan, key, self._received(self.name, file.name) or b"")
 
-    def _counting_key(self) -> CountingKey | None:
+    def _counting_key(self) -> ExchangeKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
         plan = self._agreed
         sends = any((file.kind, file.sender) == (ROWS, self.name) for file in between(plan))

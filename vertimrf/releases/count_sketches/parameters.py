@@ -59,6 +59,7 @@ class CountSketches(CrossPartyRelease):
     weights: Ints = ()
     encoder = "count-sketch"
     kind = "count sketches"
+    priced_by = CountSketchEvent
     forecast = True
     prices_persons = True
     optional = ("weights",)
@@ -156,10 +157,8 @@ class CountSketches(CrossPartyRelease):
         return released, noise
 
     @classmethod
-    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+    def sentence(cls, entry: LedgerEntry, event: CountSketchEvent, who: str) -> str:
         """See :class:`CrossPartyRelease`."""
-        if not isinstance(event := entry.event, CountSketchEvent):
-            return ""
         record, step = f"a record is in {event.groups} of them", "1"
         noise = f"{math.sqrt(event.variance):,.1f}"
         if entry.weights is not None:

@@ -24,7 +24,7 @@ from ...files import container
 from ...plan.plan import Plan
 from ...privacy.noise import KeyedNoise
 from ...progress import SILENT, Progress
-from ..release import Side
+from ..release import ExchangeKey, Side
 from .counts import (
     Answers,
     Rows,
@@ -80,8 +80,13 @@ class Steps:
     derive: Derive
     digests: Words
     values: Int32s
-    private: PrivateKey | None = None
+    private: ExchangeKey | None = None
     progress: Progress = SILENT
+
+    @property
+    def count(self) -> int:
+        """The noisy record count (:func:`noisy_count`)."""
+        return noisy_count(self.plan, self.derive, len(self.digests))
 
     @cached_property
     def codes(self) -> Int32s:
@@ -211,7 +216,7 @@ class Steps:
         return tuple(out)
 
     def _private(self) -> PrivateKey:
-        if self.private is None:
+        if not isinstance(self.private, PrivateKey):
             raise MessageError(
                 "Encrypted counts need the party's key of the encryption: the party was made without it."
             )

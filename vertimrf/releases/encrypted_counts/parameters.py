@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from ...arrays import Floats, Ints, Pair
-from ...errors import PlanError
+from ...errors import PlanError, several
 from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
@@ -99,6 +99,7 @@ class EncryptedCounts(CrossPartyRelease):
     contrasts: Ints = ()
     encoder = "encrypted"
     kind = "encrypted counts"
+    priced_by = GaussianEvent
     forecast = True
     exchanges = True
     # Files are packed, sealed and recorded.
@@ -176,10 +177,19 @@ class EncryptedCounts(CrossPartyRelease):
                 single = GaussianEvent(sigma, 1, tables)
                 both = replace(single, sigma=math.sqrt(2) * sigma)
                 noise = f"discrete Gaussian by each of the two, sigma {sigma:.1f}"
-                said = (f"{one} and {other}", f"{tables} tables of counts", noise)
+                said = (f"{one} and {other}", f"{several(tables, 'table')} of counts", noise)
                 parts = (Part(one, single), Part(other, single))
                 out.append(LedgerEntry(both, *said, parts=parts, kind=self.kind))
         return out
+
+    @classmethod
+    def sentence(cls, entry: LedgerEntry, event: GaussianEvent, who: str) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"{who} counted their common records by a value of one and a value of the other, in {several(event.count, 'table')}, without "
+            "seeing each other's records. Each added random noise to every count: typically "
+            f"{event.sigma:,.0f} records up or down in all."
+        )
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[Pair]:
         """See :class:`CrossPartyRelease`; a message has counts in place of levels."""

@@ -32,6 +32,7 @@ class RandomisedResponses(CrossPartyRelease):
     sizes: Ints
     encoder = "grr"
     kind = "responses"
+    priced_by = GRREvent
     compared = True
     bits = 4
     publishes_rows = True
@@ -75,10 +76,8 @@ class RandomisedResponses(CrossPartyRelease):
         return f"every row's {len(self.sizes)} attributes, and how many rows there are", noise
 
     @classmethod
-    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+    def sentence(cls, entry: LedgerEntry, event: GRREvent, who: str) -> str:
         """See :class:`CrossPartyRelease`."""
-        if not isinstance(entry.event, GRREvent):
-            return ""
         return (
             f"{who} published every record, with each value replaced by a random one so often that no published value can "
             "be held against anybody. The number of records is exact."

@@ -59,6 +59,7 @@ class ScheduledPairs(CrossPartyRelease):
     sizes: Ints
     encoder = "scheduled-pairs"
     kind = "pair sketches"
+    priced_by = SketchEvent
     tells_matches = True
     usual_bytes = PAIRS_BYTES
     bits = 4
@@ -88,10 +89,8 @@ class ScheduledPairs(CrossPartyRelease):
         return released, f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
 
     @classmethod
-    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+    def sentence(cls, entry: LedgerEntry, event: SketchEvent, who: str) -> str:
         """See :class:`CrossPartyRelease`."""
-        if not isinstance(event := entry.event, SketchEvent):
-            return ""
         return (
             f"{who} published sketches under {event.keys:,} secret keys, each for attributes of two parties. A sketch is the "
             f"largest of random numbers drawn for every record; {event.phantoms:,} invented records are mixed in. The sketches "

@@ -37,6 +37,7 @@ class SharedKeys(CrossPartyRelease):
     sizes: Ints
     encoder = "published"
     kind = "shared-key sketches"
+    priced_by = SketchEvent
     compared = True
     bits = 4
     claimed_share = 0.5
@@ -80,10 +81,8 @@ class SharedKeys(CrossPartyRelease):
         )
 
     @classmethod
-    def sentence(cls, entry: LedgerEntry, who: str) -> str:
+    def sentence(cls, entry: LedgerEntry, event: SketchEvent, who: str) -> str:
         """See :class:`CrossPartyRelease`."""
-        if not isinstance(event := entry.event, SketchEvent):
-            return ""
         return (
             f"{who} published sketches of all {event.attributes_per_key} attributes under the same {event.keys:,} secret keys, as the original "
             "paper does. This is not private: complete records can be read off."

@@ -136,7 +136,7 @@ def test_the_ledger_has_what_fine_marginals_cost():
             assert (
                 f"for {each} of numbers, the records in many narrow ranges, and added" in sentence
             )
-        assert "; 1 fine marginals, sigma" in summary(plan)
+        assert "; 1 fine marginal, sigma" in summary(plan)
 
 
 def test_without_finer_cells_plans_and_messages_are_what_they_were():

@@ -52,7 +52,7 @@ def test_a_plan_spends_nothing_on_them(encoder):
     assert padded.groups_of(2) == ()
     assert padded.message_size(2) == 0
     assert [entry.event for entry in padded.entries()] == [entry.event for entry in bare.entries()]
-    assert "three: 1 attributes; none varies; sketches 0.0 MB" in summary(padded)
+    assert "three: 1 attribute; none varies; sketches 0.0 MB" in summary(padded)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

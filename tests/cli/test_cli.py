@@ -586,6 +586,8 @@ def test_parties_may_hold_different_people(folder):
     assert (table["age"].isna() == (table["held_by"] == "left")).all()
     went_well(evaluated(folder, "--population outer", figures))
     assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
+    with full_disk():
+        refused(run(f"sample {folder}/a.model --out {folder}/none.csv"), "0 MB are needed")
     good(f"sample {folder}/a.model --where held_by=left --rows 10 --out {folder}/more.csv")
     assert pd.read_csv(folder / "more.csv")["x"].isna().all()
     none = f"sample {folder}/a.model --where held_by=nobody --out {folder}/none.csv"

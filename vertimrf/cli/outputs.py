@@ -111,13 +111,13 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
             raise PlanError(f"{path} is read, and {within[0]} would be a file of it; name another.")
 
 
-def check_room(path: str, rows: int | None, columns: int) -> None:
-    """Check before the work that the disk has room for a table of so many rows, if that is known.
+def check_room(path: str, rows: int, columns: int) -> None:
+    """Check before the work that the disk has room for a table of so many rows.
 
     Raises:
         PlanError: it has not.
     """
-    needed = BYTES_PER_VALUE * (rows or 0) * columns
+    needed = BYTES_PER_VALUE * rows * columns
     if not is_stream(path) and (short := check_space(Path(path).absolute().parent, needed)):
         raise PlanError(short)
 

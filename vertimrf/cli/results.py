@@ -76,7 +76,9 @@ def sample(
             table.add_column(0, "draw", pa.array(np.full(table.num_rows, number)))
             for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
         )
-    check_room(out, (rows or 1) * (draws or 1), len(model.schema.names))
+    # With a condition, how many rows there are is known only once they are drawn.
+    each = rows or (1 if given else round(model.records))
+    check_room(out, each * (draws or 1), len(model.schema.names))
     written = write_table(pieces, out, model.ledger.label, csv_safe=safe[out])
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]

@@ -58,7 +58,8 @@ def synthesize(
 
     outputs.check((*tables, schema), options.csv_safe)
     domains = None if schema is None else OpenSchema.load(schema)
-    check_room(outputs.table, options.rows, 1 if domains is None else len(domains.schema.names))
+    rows = options.rows or planning.expected_records or 0
+    check_room(outputs.table, rows, 1 if domains is None else len(domains.schema.names))
     if domains is not None and domains.wanted:
         click.echo(
             f"Domains of {len(domains.wanted)} attributes are found with {100 * planning.domain_share:g} % of epsilon: "

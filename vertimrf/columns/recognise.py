@@ -172,7 +172,7 @@ def _away(values: Reals) -> Words:
     return away
 
 
-def _bulk(values: Reals, counts: Integers) -> Pair:
+def _bulk(counts: Integers) -> Pair:
     """Positions of the values at the first and the last percent of the records."""
     below = np.cumsum(counts)
     first, last = np.searchsorted(below, [0.01 * below[-1], 0.99 * below[-1]])
@@ -182,7 +182,7 @@ def _bulk(values: Reals, counts: Integers) -> Pair:
 def _points(values: Reals, counts: Integers, records: int) -> Flags:
     """Which values stand out of their neighbours: at most POINTS of them, the heaviest."""
     places = _places(values)
-    first, last = _bulk(values, counts)
+    first, last = _bulk(counts)
     gaps = np.diff(places, prepend=-np.inf, append=np.inf)
     gap = np.minimum(gaps[:-1], gaps[1:])
     spread = places[last] - places[first]
@@ -333,7 +333,7 @@ def _complete(values: Reals, counts: Integers, step: Number, unseen: float = UNS
 
 def _filled(values: Reals, counts: Integers, step: Number) -> float:
     """The part of the step's multiples that occur, where nearly all records are."""
-    first, last = _bulk(values, counts)
+    first, last = _bulk(counts)
     steps = (float(values[last]) - float(values[first])) / step if step else math.inf
     return (last - first + 1) / (steps + 1)
 

@@ -136,22 +136,22 @@ def local_entries(
     fine *= bool(local.fine_sigma)
     # By kind: how many values are measured, in words, their noise, and how far a person moves them.
     measured = (
-        (Kind.ONE_WAY_MARGINALS, attributes, "{} one-way marginals", local.one_way_sigma, person),
-        (Kind.R_SCORES, pairs, "{} R-scores", local.score_sigma, score_sensitivity(person)),
+        (Kind.ONE_WAY_MARGINALS, attributes, "{} one-way marginal", local.one_way_sigma, person),
+        (Kind.R_SCORES, pairs, "{} R-score", local.score_sigma, score_sensitivity(person)),
         (
             Kind.LARGER_MARGINALS,
             local.units,
-            "larger marginals, {:,} units of measurement",
+            "larger marginals, measured in {:,} unit",
             local.unit_sigma,
             person,
         ),
-        (Kind.FINE_MARGINALS, fine, "{} fine marginals", local.fine_sigma, person),
+        (Kind.FINE_MARGINALS, fine, "{} fine marginal", local.fine_sigma, person),
     )
     return [
         LedgerEntry(
             GaussianEvent(sigma, moved, count),
             name,
-            what.format(count),
+            what.format(count) + "s" * (count != 1),
             f"discrete Gaussian, sigma {sigma / (SCORE_GRID if kind is Kind.R_SCORES else 1):.1f}"
             + " a unit" * (kind is Kind.LARGER_MARGINALS),
             kind=kind,

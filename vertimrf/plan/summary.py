@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import first
+from ..errors import first, several
 from .defaults import OUTER
 from .plan import Plan
 from .schema import MAX_NAMED
@@ -23,18 +23,19 @@ def summary(plan: Plan) -> str:
             len(plan.schema.varying(name)),
         )
         how = (
-            f"{varying} one-way marginals, sigma {local.one_way_sigma:.1f}"
+            f"{several(varying, 'one-way marginal')}, sigma {local.one_way_sigma:.1f}"
             if varying
             else "none varies"
         )
         if local.units:
-            how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
-        if local.fine_sigma:
             how += (
-                f"; {len(plan.schema.fine_of(name))} fine marginals, sigma {local.fine_sigma:.1f}"
+                f", and larger ones, {several(local.units, 'unit')} of sigma {local.unit_sigma:.1f}"
             )
+        if local.fine_sigma:
+            fine = several(len(plan.schema.fine_of(name)), "fine marginal")
+            how += f"; {fine}, sigma {local.fine_sigma:.1f}"
         lines.append(
-            f"  {name}: {attributes} attributes; {how}; sketches {plan.message_size(i) / 1e6:.1f} MB."
+            f"  {name}: {several(attributes, 'attribute')}; {how}; sketches {plan.message_size(i) / 1e6:.1f} MB."
         )
     if plan.groups:
         lines.append(f"  {plan.sketch.summary()}")

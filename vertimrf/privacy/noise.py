@@ -84,7 +84,7 @@ class SystemNoise(KeyedNoise):
 
     def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
         """See :class:`KeyedNoise`. Nobody can make a fresh key's noise again, so its values do not matter."""
-        return super().stream(bytes)
+        return super().stream(lambda: b"")
 
 
 class FixedNoise(KeyedNoise):

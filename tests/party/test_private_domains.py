@@ -15,7 +15,7 @@ from builders import Tape, moved
 from vertimrf.columns import number_range
 from vertimrf.columns.number_range import divide, find_edges, octaves, significant_range
 from vertimrf.errors import PrivacyError
-from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
+from vertimrf.party.domain_record import DomainRecord, Searched, cells_digest
 from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
@@ -354,7 +354,7 @@ def test_the_parts_of_the_budget_sum_to_all_of_it():
 def once(folder, schema, table, part="part.toml", path="table.csv", epsilon=2.0):
     """What a search gives, with which names were on record."""
     return DomainRecord(folder).once(
-        Search(schema, part, path, table),
+        Searched(schema, part, path, table),
         lambda wanted, secret: find(table, wanted, KeyedNoise(secret("noise")), epsilon),
     )
 
@@ -513,7 +513,7 @@ def test_who_reads_the_record_finds_no_key_in_it(tmp_path):
         keys.extend(secret(purpose).hex() for purpose in ("noise", "persons", "cells", "table"))
         return find(table, wanted, KeyedNoise(secret("noise")))
 
-    DomainRecord(tmp_path).once(Search(schema, "part.toml", "table.csv", table), watched)
+    DomainRecord(tmp_path).once(Searched(schema, "part.toml", "table.csv", table), watched)
     assert len(set(keys)) == len(keys)
     record = (tmp_path / "found.json").read_text()
     assert not any(key in record for key in (*keys, (tmp_path / "key").read_bytes().hex()))
@@ -531,7 +531,9 @@ def test_a_second_search_waits_for_the_first_and_finds_its_result(tmp_path):
             again.wait(1.0)
             return find(table, wanted, KeyedNoise(secret(f"noise {len(searches)}")))
 
-        once = DomainRecord(tmp_path).once(Search(schema, "part.toml", "table.csv", table), watched)
+        once = DomainRecord(tmp_path).once(
+            Searched(schema, "part.toml", "table.csv", table), watched
+        )
         given.append(once[0])
 
     first, second = (threading.Thread(target=search) for _ in range(2))

@@ -146,7 +146,7 @@ def domains(
 
     A domain is found once. The result is recorded on this machine, and further calls return it.
     """
-    from ..party.domain_record import DomainRecord, Search, cells_digest
+    from ..party.domain_record import DomainRecord, Searched, cells_digest
     from ..party.persons import check_named, sample_rows
     from ..party.private_domains import check_budget, close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
@@ -191,7 +191,7 @@ def domains(
         )
 
     record = DomainRecord()
-    findings, recorded = record.once(Search(part, schema_file, table, content), find)
+    findings, recorded = record.once(Searched(part, schema_file, table, content), find)
     closed = close(part, findings)
     closed.save(out)
     for name in part.wanted:

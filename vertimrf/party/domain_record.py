@@ -49,7 +49,7 @@ KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Search:
+class Searched:
     """Where domains are searched for.
 
     Attributes:
@@ -89,7 +89,7 @@ class DomainRecord:
 
     def once(
         self,
-        search: Search,
+        search: Searched,
         find: Find,
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         """All findings of a schema part. New ones are recorded first.
@@ -125,7 +125,7 @@ class DomainRecord:
 
     def _once(
         self,
-        search: Search,
+        search: Searched,
         find: Find,
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
         kept, key = self._read(), self._key()

@@ -45,7 +45,7 @@ from vertimrf.files.atomic import MAX_KEY, read_json
 from vertimrf.keys import _file_key, open_sealed, seal, to_base64
 from vertimrf.message import largest_message
 from vertimrf.party.alignment import best_match, open_sample
-from vertimrf.party.domain_record import DomainRecord, Search
+from vertimrf.party.domain_record import DomainRecord, Searched
 from vertimrf.party.private_domains import close
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
@@ -531,7 +531,7 @@ def read_domains(path, name, use):
         shutil.copy(use.seeds.path("domains") / "key", folder)
         # Known again by the part's path.
         table = pa.table({name: ["a"] for name in part.wanted})
-        search = Search(part, use.seeds.path("open.toml"), "table", table)
+        search = Searched(part, use.seeds.path("open.toml"), "table", table)
         domains, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
     return close(part, domains) if set(part.wanted) <= {f.domain.name for f in domains} else domains
 

@@ -43,7 +43,7 @@ from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor
 from vertimrf.model.measurement import Measurement
 from vertimrf.party.alignment import sample_ids, seal_sample
-from vertimrf.party.domain_record import DomainRecord, Search
+from vertimrf.party.domain_record import DomainRecord, Searched
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
@@ -435,7 +435,7 @@ def _schemas(folder, table):
     (folder / "open.json").write_text(json.dumps(asked, default=str))
     part = OpenSchema.load(folder / "open.toml")
     domains, _ = DomainRecord(folder / "domains").once(
-        Search(part, folder / "open.toml", "table", table),
+        Searched(part, folder / "open.toml", "table", table),
         lambda wanted, secret: find_domains(
             wanted, lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
         ),

@@ -50,8 +50,8 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-def kept(method: Callable[[Party, A], R]) -> Callable[[Party, A], R]:
-    """A method that keeps its result for the argument that came last.
+def remembered(method: Callable[[Party, A], R]) -> Callable[[Party, A], R]:
+    """A method that remembers its result for the argument that came last.
 
     So the steps of encrypted counts, which are given one table, check and measure it once.
     """
@@ -243,7 +243,7 @@ class Party:
         with threads(self._options.num_threads):
             return self._message(records, answers or {})
 
-    @kept
+    @remembered
     def _digest(self, records: Records) -> bytes:
         """Keyed digest of the table; empty without a private key."""
         if self._key is None:
@@ -266,7 +266,7 @@ class Party:
         known = ", ".join([self._digest(records).hex(), *([exact.hex()] if exact else [])])
         return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the {of}, {known}"))
 
-    @kept
+    @remembered
     def _steps(self, records: Records) -> Steps:
         """The steps of encrypted counts. They need the bins, and so the local model."""
         plan, sketch = self._plan, self._plan.sketch
@@ -278,7 +278,7 @@ class Party:
             local = self._local_once(records)
         return sketch.steps(self._side(records, local, self._noise(records)))
 
-    @kept
+    @remembered
     def _local_once(self, records: Records) -> LocalRelease:
         """The local model, released once for one table: all steps have the same bins."""
         return self._local(records, self._noise(records))
@@ -437,7 +437,7 @@ class Party:
             )
         return self._key
 
-    @kept
+    @remembered
     def _checked(self, table: Table | Records) -> Records:
         """Records that do not contradict the schema, and of these at most the plan's number of each
         person.

@@ -252,8 +252,8 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
             # A party's only column has all of its budget, whatever the others' shares.
             alone, several = alone + one_way, several + one_way + larger
     count = 1 / (2 * plan.count_sigma**2)
-    told = plan.sketch.spent(outlook)
-    across = max(outlook.rho - count - spent - fine, count) if told is None else told
+    stated = plan.sketch.spent(outlook)
+    across = max(outlook.rho - count - spent - fine, count) if stated is None else stated
     rho = outlook.rho
     return Shares(count / rho, spent / rho, across / rho, alone / several if several else 1.0)
 

@@ -84,7 +84,7 @@ def test_both_parties_send_rows_in_the_same_secret_order():
 def respond_to(rng, plan, attribute, codes):
     """Responses as :func:`respond` makes them, faster and from a seed: of repeated runs [shape=(runs, n)]."""
     size = plan.sizes[attribute]
-    stay = rng.random(codes.shape) < plan.kept(size)
+    stay = rng.random(codes.shape) < plan.unchanged(size)
     return np.where(
         stay, codes, (codes + rng.integers(1, max(size, 2), codes.shape)) % size
     ).astype(np.uint8)
@@ -104,7 +104,7 @@ def test_marginals_of_any_order_vary_as_the_formula_says(epsilon, attributes):
     # The exact variance by the definition: the product matrix, response by response, for the given table.
     matrix = np.ones((1, 1))
     for a in attributes:
-        u, p = plan.sizes[a], plan.kept(plan.sizes[a])
+        u, p = plan.sizes[a], plan.unchanged(plan.sizes[a])
         q = (1 - p) / max(u - 1, 1)
         matrix = np.kron(matrix, np.eye(u) * (p - q) + q if u > 1 else np.ones((1, 1)))
     inverse = np.linalg.inv(matrix)
@@ -137,7 +137,7 @@ def test_counts_agree_across_orders_and_special_sizes():
     back = [
         np.linalg.inv(np.eye(u) * (p - q) + q)
         for u in (4, 3)
-        for p in [plan.kept(u)]
+        for p in [plan.unchanged(u)]
         for q in [(1 - p) / (u - 1)]
     ]
     np.testing.assert_allclose(values, back[0] @ seen @ back[1].T)

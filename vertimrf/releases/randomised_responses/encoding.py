@@ -52,7 +52,7 @@ def respond(
         other = np.frombuffer(entropy(8 * digests.size), "<u8")
         # Both probabilities are exact to about 2^-53, far below the accountant's grid.
         keep = (
-            word < np.uint64(min(plan.kept(size) * 2.0**64, 2.0**64 - 2048))
+            word < np.uint64(min(plan.unchanged(size) * 2.0**64, 2.0**64 - 2048))
             if size > 1
             else np.ones(word.size, bool)
         )

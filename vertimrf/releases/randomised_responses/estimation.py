@@ -79,8 +79,8 @@ def count_marginal(
 
 def _probabilities(plan: RandomisedResponses, size: int) -> tuple[float, float]:
     """Probability of the true response, and of each other one."""
-    kept = plan.kept(size)
-    return (kept, (1 - kept) / (size - 1)) if size > 1 else (1.0, 0.0)
+    unchanged = plan.unchanged(size)
+    return (unchanged, (1 - unchanged) / (size - 1)) if size > 1 else (1.0, 0.0)
 
 
 def _second_moments(plan: RandomisedResponses, size: int) -> tuple[float, float]:

@@ -48,7 +48,7 @@ class RandomisedResponses(CrossPartyRelease):
         """The privacy event of all responses of one record."""
         return GRREvent(self.epsilon, self.sizes)
 
-    def kept(self, size: int) -> float:
+    def unchanged(self, size: int) -> float:
         """Probability that a value is reported unchanged: e^eps / (e^eps + size - 1).
 
         Args:

@@ -32,10 +32,9 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from ...arrays import Bytes, Floats, Integers
 from ...kernels.count_sketch import cross_products
@@ -44,9 +43,6 @@ from ...progress import SILENT, Progress
 from ..release import CONTRAST_SIGNS
 from .encoding import STEPS, adding, code_steps, number_sigmas
 from .parameters import CountSketches
-
-# A SciPy matrix in row format; SciPy's matrices have no types.
-Sparse = Any
 
 # Correlations at which the correlation of codes is computed. In between it is interpolated.
 CORRELATIONS = np.sin(np.linspace(0, 0.5 * math.pi, 80))[:-1]
@@ -155,24 +151,27 @@ class _Layout:
         members: 1 where a row is a value of a group, 0 elsewhere, also for rows of contrasts
             [shape=(rows, groups), float64].
         group: each row's group [shape=(rows,), int64].
-        signs: signs with which records of a value add to a row [shape=(v, rows), sparse].
-        values: the indicator of a value is this combination of rows [as ``signs``] plus
-            ``constant``.
-        constant: 1/2 for the values of contrasts, 0 for others [shape=(v,), float64].
-        spread: weights of the rows' variances in those of the values [as ``signs``].
+        row: each value's row [shape=(v,), int64].
+        signs: signs with which records of a value add to its row [shape=(v,), float64].
+        parts: the indicator of a value is its row times ``signs`` and this, plus ``constant``: 1/2
+            for the values of contrasts, 1 for others [shape=(v,), float64].
     """
 
     members: Floats
     group: Integers
-    signs: Sparse
-    values: Sparse
-    constant: Floats
-    spread: Sparse
+    row: Integers
+    signs: Floats
+    parts: Floats
 
     @property
     def plain(self) -> bool:
         """Whether each row is one value."""
         return not self.constant.any()
+
+    @property
+    def constant(self) -> Floats:
+        """1/2 for the values of contrasts, 0 for others [shape=(v,), float64]."""
+        return 1 - self.parts
 
     def sums_noise(self, variances: Floats, records: Floats) -> Floats:
         """Variance of the groups' sums beyond 1 for every record, at least 1.
@@ -188,12 +187,13 @@ class _Layout:
 
     def of_values(self, of_group: Floats) -> Floats:
         """1 for each value's population, 0 elsewhere [shape=(v, populations)], from groups'."""
-        out: Floats = np.sign(self.spread @ of_group[self.group])
-        return out
+        return of_group[self.group[self.row]]
 
     def spread_out(self, variance: Floats) -> Floats:
-        """Variances of values' cells [shape=(v, v)] from those of rows [shape=(rows, rows)]."""
-        return variance if self.plain else self.spread @ variance @ self.spread.T
+        """Variances of values' cells [shape=(v, v)] from those of rows [shape=(rows, rows)]: both
+        values of a contrasted group share the noise of its contrast.
+        """
+        return variance if self.plain else _weighed(variance, self.row, self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,13 +360,14 @@ def estimate_overlapping(
     at_most = np.clip(common, 0, np.minimum.outer(records, records))
     populations = _Populations(of_group, at_most, inside, inside_errors)
     party = layout.of_values(of_group)
-    of_values = layout.values @ inside + layout.constant[:, None] * (party @ at_most)
+    of_values = (layout.parts * layout.signs)[:, None] * inside[layout.row]
+    of_values += layout.constant[:, None] * (party @ at_most)
     # Errors of values with hardly any records are small, but not zero.
     shared = SharedRecords(
         common,
         common_errors,
         of_values,
-        np.maximum(np.sqrt(layout.values.power(2) @ inside_errors**2), 1.0),
+        np.maximum(layout.parts[:, None] * inside_errors[layout.row], 1.0),
     )
     return _cells(plan, products, populations), shared
 
@@ -437,10 +438,9 @@ def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Pro
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * variances)
     with_sums = covariances @ layout.members
-    sums = layout.signs.T @ np.concatenate(sizes)
-    sigmas = np.sqrt(
-        abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2
-    )
+    sums = np.bincount(layout.row, layout.signs * np.concatenate(sizes))
+    squares = np.concatenate([group.sizes_sigma for group in groups]) ** 2
+    sigmas = np.sqrt(np.bincount(layout.row, squares))
     common = layout.members.T @ with_sums
     return _Products(layout, sums, sigmas, records, variances, covariances, with_sums, common)
 
@@ -483,42 +483,40 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     """Cells of values [shape=(v, v)] from those of rows; sums give what contrasts leave out."""
     if layout.plain:
         return counts
-    values, constant = layout.values, layout.constant
+    values, constant = layout.parts * layout.signs, layout.constant
     population = layout.of_values(populations.of_group)
     # Products of constants with rows, and of constants with constants.
-    sums = population @ (values @ populations.inside).T
-    out: Floats = (
-        values @ counts @ values.T + constant[:, None] * sums + (constant[:, None] * sums).T
-    )
+    sums = population @ (values[:, None] * populations.inside[layout.row]).T
+    out = _weighed(counts, layout.row, values) + constant[:, None] * sums
+    out += (constant[:, None] * sums).T
     out += np.outer(constant, constant) * (population @ populations.common @ population.T)
     return out
 
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
     """The layout of groups, from their numbers of values and whether each is contrasted."""
-    of_contrast = np.array(CONTRAST_SIGNS, np.float64)[:, None]
+    rows = np.where(contrasted, 1, sizes)
+    first = np.cumsum(rows) - rows
     signs = [
-        of_contrast if contrast else np.eye(n)
-        for n, contrast in zip(sizes, contrasted, strict=True)
+        CONTRAST_SIGNS if each else (1,) * n for n, each in zip(sizes, contrasted, strict=True)
     ]
-    rows = [each.shape[1] for each in signs]
-    parts = [0.5 if contrast else 1.0 for contrast in contrasted]
     return _Layout(
         members=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
-        signs=_blocks(signs),
-        values=_blocks([part * each for part, each in zip(parts, signs, strict=True)]),
-        constant=np.repeat(
-            [part * contrast for part, contrast in zip(parts, contrasted, strict=True)], sizes
+        row=np.concatenate(
+            [
+                start + np.arange(n) * (count > 1)
+                for start, n, count in zip(first, sizes, rows, strict=True)
+            ]
         ),
-        # Both values of a contrasted group share the noise of its contrast.
-        spread=_blocks([np.abs(each) * part for part, each in zip(parts, signs, strict=True)]),
+        signs=np.concatenate(signs).astype(np.float64),
+        parts=np.repeat(np.where(contrasted, 0.5, 1.0), sizes),
     )
 
 
-def _blocks(parts: Sequence[Floats]) -> Sparse:
-    """A block-diagonal matrix."""
-    return sparse.csr_array(sparse.block_diag([sparse.coo_array(part) for part in parts]))
+def _weighed(matrix: Floats, row: Integers, weights: Floats) -> Floats:
+    """Entries of rows [shape=(rows, rows)] for every two values, times both weights [shape=(v, v)]."""
+    return weights[:, None] * matrix[np.ix_(row, row)] * weights
 
 
 def _sums_predictions(

@@ -33,19 +33,23 @@ def timed(phase):
     after = time.perf_counter(), time.process_time(), time.thread_time()
     spent[phase] = [sum(x) for x in zip(spent.get(phase, [0, 0, 0]), after, [-b for b in before])]
 from vertimrf.__main__ import run
-from vertimrf.cli import outputs
-import vertimrf.trial as trial
-clock, for_each, write = trial.Clock.__call__, trial.for_each, outputs.Outputs.write
-def of_phase(self, phase):
-    return clock(self, phase) if phase in ("LocMRF", "LocEnc", "sending") else timed(phase)
-def parties(*given):
-    with timed("parties"):
-        return for_each(*given)
+from vertimrf.cli import outputs, trial as command
+compile_kernels, write = command.compile_kernels, outputs.Outputs.write
+def compiled(*wanted):
+    compile_kernels(*wanted)
+    import vertimrf.trial as trial
+    clock, for_each = trial.Clock.__call__, trial.for_each
+    def of_phase(self, phase):
+        return clock(self, phase) if phase in ("LocMRF", "LocEnc", "sending") else timed(phase)
+    def parties(*given):
+        with timed("parties"):
+            return for_each(*given)
+    trial.Clock.__call__, trial.for_each = of_phase, parties
+    spent["start"] = [time.perf_counter() - began, time.process_time(), time.thread_time()]
 def writing(*given):
     with timed("writing"):
         return write(*given)
-trial.Clock.__call__, trial.for_each, outputs.Outputs.write = of_phase, parties, writing
-spent["start"] = [time.perf_counter() - began, time.process_time(), time.thread_time()]
+command.compile_kernels, outputs.Outputs.write = compiled, writing
 with contextlib.suppress(SystemExit):
     run()
 spent["whole run"] = [time.perf_counter() - began, time.process_time(), time.thread_time()]

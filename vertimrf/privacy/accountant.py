@@ -27,10 +27,12 @@ from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, special
+from numpy import fft
+from scipy import special
 
 from ..arrays import Floats, Integers
 from ..errors import PrivacyError, VertiMRFError
+from .count_sketch import fast_length
 from .events import Event
 from .losses import LossGrid
 
@@ -560,7 +562,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
     # The period is a whole number of steps of the first grid.
     length = math.ceil(period / first.step)
-    length = fft.next_fast_len(length) if length <= MAX_LENGTH else length
+    length = fast_length(length, 2 * 3 * 5 * 7 * 11) if length <= MAX_LENGTH else length
     period = length * first.step
     smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MAX_FREQUENCIES))
     highest = math.ceil(LAST * period / (2 * math.pi * smoothing))

@@ -90,6 +90,8 @@ def test_halves_are_two_and_bins_lie_within_them(counts, ordered, missing):
         ([1, 60, 29], True, True, [0, 1, 1], [0, 1, 2]),
         ([0, 0, 0, 0], True, False, [0, 1, 1, 1], [0, 1, 2, 3]),
         ([0, 0, 0], True, True, [0, 0, 1], [0, 0, 1]),
+        # One value, or none: a box that is ticked or empty.
+        ([90, 10], True, True, [0, 1], [0, 1]),
         # Labels are merged, two by two.
         ([9, 1, 2, 8], False, False, [0, 1, 1, 1], [0, 1, 1, 1]),
     ],

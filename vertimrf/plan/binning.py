@@ -50,7 +50,7 @@ def halves(counts: Floats, ordered: bool, missing: bool) -> Integers:
         return choose_bins(counts, 2, False)
     below = np.cumsum(np.maximum(counts, 0.0))
     share = below[:-1] / max(float(below[-1]), 1.0)
-    if missing and share[-1] < 1 - MISSING_HALF:
+    if missing and (len(share) == 1 or share[-1] < 1 - MISSING_HALF):
         cut = len(share)
     else:
         cut = 1 + int(np.argmin(np.abs(share[: len(share) - missing] - 0.5)))

@@ -306,7 +306,7 @@ def read_real(
         schema: attributes and parties.
         read: how the tables are read.
         population: "inner" or "outer".
-        book: as in :func:`~.original_values.original_values`.
+        book: as in :func:`~.utility.original_values.original_values`.
 
     Returns:
         Codes [shape=(d, n), uint16], sorted; original values by column; and the number of records

@@ -50,8 +50,8 @@ class Sketch:
     secret from another holder.
 
     There is no noise, and no differential privacy: for that see
-    :class:`vertimrf.releases.encoder.SketchEncoder`, which joins phantoms whose price is in the
-    plan's ledger.
+    :class:`vertimrf.releases.scheduled_pairs.encoding.SketchEncoder`, which joins phantoms whose
+    price is in the plan's ledger.
 
     Attributes:
         levels: the levels, 1 to 40 [shape=(keys,), uint8, read-only].

@@ -102,7 +102,7 @@ class PlanOptions:
         shares: shares of the budget for the noisy record count, for all parties' local models
             together, and for the sketches across parties. They sum to 1. Without sketches the
             parties are synthesised as independent. None: those that a forecast of the error
-            prefers (:mod:`~.plan.shares`).
+            prefers (:mod:`.shares`).
         local_models: False leaves only the one-way marginals in each party's local model, for
             comparison.
         workload: the analyses that the result is for, as text ("pay ~ age + C(sex)", "mean(pay) by
@@ -116,7 +116,7 @@ class PlanOptions:
         domain_share: share of epsilon and delta with which a trial on one machine finds private
             domains.
         even_if_useless: make a plan even if its result is predicted to be useless
-            (:mod:`~.plan.verdict`).
+            (:mod:`.verdict`).
 
     Raises:
         PlanError: an option is out of range.

@@ -14,7 +14,7 @@ from one matrix product, in three steps:
 3. Correlations of the rest, rather than covariances, leave out the part of the error that known
    sizes explain.
 
-A group that is published as a contrast (:data:`~.parameters.CONTRAST_SIGNS`) has one row, to which
+A group that is published as a contrast (:data:`~.release.CONTRAST_SIGNS`) has one row, to which
 every record adds with one sign or the other, and no such sum. Its cells follow from the covariances
 of contrasts, the number of records, and the set sizes of the other group.
 

@@ -174,12 +174,14 @@ class CountSketchEncoder(Encoder):
         ]
         noise = {weight: noise_table(weight * plan.variance) for weight in set(weights)}
         out = np.empty((state.shape[1], plan.numbers), np.uint8)
+        most = max(NOISE_CHUNK, state[:1].size)
+        room = np.empty(most, np.int32), np.empty(most, np.uint16), np.empty(most, np.int64)
         # Neighbouring groups of one weight have the same noise, and are published together.
         for weight, neighbours in itertools.groupby(range(len(weights)), weights.__getitem__):
             places = list(neighbours)
             rows = slice(self._first_row[places[0]], self._first_row[places[-1] + 1])
             widths = np.concatenate([steps[i] for i in places])
-            self._publish(state[:, rows], weight, noise[weight], widths, out[rows], entropy)
+            self._publish(state[:, rows], weight, noise[weight], widths, out[rows], entropy, room)
         return tuple(
             out[begin:end]
             for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True)
@@ -193,6 +195,7 @@ class CountSketchEncoder(Encoder):
         steps: Floats,
         out: Bytes,
         entropy: Callable[[int], bytes],
+        room: tuple[npt.NDArray[np.int32], Codes, Integers],
     ) -> None:
         """Add the noise to counters and write their codes.
 
@@ -203,14 +206,17 @@ class CountSketchEncoder(Encoder):
             steps: width of a code, by row [shape=(rows,), float64].
             out: receives the codes [shape=(rows, repetitions * buckets), uint8].
             entropy: returns a given number of unpredictable bytes.
+            room: for the counters of a chunk, their words and the unsettled ones. New memory for each
+                chunk would take as long as the noise [all shape=(n,)].
         """
         repetitions, rows, buckets = state.shape
         together = max(NOISE_CHUNK // max(rows * buckets, 1), 1)
-        unsettled = np.empty(together * rows * buckets, np.int64)
         for first in range(0, repetitions, together):
-            some = np.ascontiguousarray(state[first : first + together])
-            counters = some.reshape(-1)
-            words = np.frombuffer(bytearray(entropy(2 * counters.size)), np.uint16)
+            exact = state[first : first + together]
+            counters, words, unsettled = (each[: exact.size] for each in room)
+            some = counters.reshape(exact.shape)
+            some[:] = exact
+            words[:] = np.frombuffer(entropy(2 * words.size), np.uint16)
             count = add_noise(counters, weight, words, noise.settled, unsettled)
             more = np.frombuffer(bytearray(entropy(16 * count)), np.uint64).reshape(-1, 2)
             settle_noise(counters, words, unsettled[:count], more, *noise[1:])

@@ -5,11 +5,13 @@ import math
 import random
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
+from vertimrf.kernels import eliminate
 from vertimrf.model.clique_budget import CliqueBudget
-from vertimrf.model.junction_tree import JunctionTree, junction_tree, spanning_forest
+from vertimrf.model.junction_tree import JunctionTree, as_masks, junction_tree, spanning_forest
 
 
 def random_graph(seed):
@@ -196,24 +198,27 @@ def grown(seed, attributes=24):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_cliques_between_two_attributes_are_those_of_the_shortest_path(seed):
     budget = grown(seed)
-    forest = nx.Graph()
-    forest.add_nodes_from(range(len(budget._cliques)))
-    forest.add_edges_from((i, j) for i, links in enumerate(budget._tree) for j in links)
+    cliques, cells, forest = budget._cliques, np.ones(24), nx.Graph()
+    forest.add_nodes_from(range(len(cliques)))
+    forest.add_edges_from((i, j) for i, j in enumerate(budget._links.tolist()) if j >= 0)
     for a, b in itertools.combinations(range(24), 2):
-        ends = [[i for i, c in enumerate(budget._cliques) if c >> x & 1] for x in (a, b)]
-        if set(ends[0]) & set(ends[1]):
-            continue
+        ends = [cliques[:, x].nonzero()[0].tolist() for x in (a, b)]
         paths = [
             nx.shortest_path(forest, i, j)
             for i, j in itertools.product(*ends)
             if nx.has_path(forest, i, j)
         ]
-        assert budget._path(a, b) == (set(min(paths, key=len)) if paths else set())
+        if not paths or set(ends[0]) & set(ends[1]):
+            continue
+        gone, new = np.empty(len(cliques), bool), np.empty((24, 24), bool)
+        graph = cliques, budget._links, budget._neighbours.copy(), np.array([[a, b]])
+        eliminate.grow(*graph, cells, np.log(cells), math.inf, 0, gone, new)
+        assert set(gone.nonzero()[0].tolist()) == set(min(paths, key=len))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_forest_of_cliques_has_the_largest_separators(seed):
-    cliques = grown(seed)._cliques
+    cliques = as_masks(grown(seed)._cliques)
     shared = nx.Graph()
     for i, j in itertools.combinations(range(len(cliques)), 2):
         if both := cliques[i] & cliques[j]:

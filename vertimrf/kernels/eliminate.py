@@ -187,6 +187,226 @@ def fewest_cells(neighbours, logs, limit, cliques, cells):  # type: ignore[no-un
 
 
 @kernel
+def triangulate(neighbours, present, sizes, logs, limit, cliques):  # type: ignore[no-untyped-def]
+    """Triangulate the components of some vertices by :func:`fewest_cells`, that of the lowest first.
+
+    Args:
+        neighbours: whether two vertices are joined [shape=(n, n), bool].
+        present: the vertices; none of them is joined to another [shape=(n,), bool].
+        sizes, logs: of every vertex, and their logs [shape=(n,), float64].
+        limit: most cells of a clique of two or more vertices; infinite for none.
+        cliques: maximal cliques, one per row, written [shape=(n, n), bool].
+
+    Returns:
+        The number of cliques; -1 if a component has no triangulation within the limit.
+    """
+    n = logs.size
+    waiting = present.copy()
+    within = np.empty(n, np.bool_)
+    members = np.empty(n, np.int64)
+    count = np.int64(0)
+    for first in range(n):
+        if not waiting[first]:
+            continue
+        for v in range(n):
+            within[v] = False
+        within[first] = True
+        members[0] = first
+        found = np.int64(1)
+        at = np.int64(0)
+        while at < found:
+            for v in range(n):
+                if neighbours[members[at], v] and not within[v]:
+                    within[v] = True
+                    members[found] = v
+                    found += 1
+            at += 1
+        at = np.int64(0)
+        for v in range(n):
+            if within[v]:
+                members[at] = v
+                at += 1
+                waiting[v] = False
+        joined = np.empty((found, found), np.bool_)
+        their = np.empty(found)
+        for i in range(found):
+            their[i] = logs[members[i]]
+            for j in range(found):
+                joined[i, j] = neighbours[members[i], members[j]]
+        some = np.empty((found, found), np.bool_)
+        new = fewest_cells(joined, their, math.log(limit), some, np.empty(found))
+        if new == 0:
+            return np.int64(-1)
+        for c in range(new):
+            # Logs of cells, by which cliques are compared, are rounded.
+            cells = 1.0
+            width = 0
+            for v in range(n):
+                cliques[count, v] = False
+            for i in range(found):
+                if some[c, i]:
+                    cliques[count, members[i]] = True
+                    cells *= sizes[members[i]]
+                    width += 1
+            if width > 1 and cells > limit:
+                return np.int64(-1)
+            count += 1
+    return count
+
+
+@callee
+def _between(cliques, links, touched, alive):  # type: ignore[no-untyped-def]
+    """Find the cliques of the smallest subtrees that contain all touched vertices.
+
+    Args:
+        cliques, links: as for :func:`grow`.
+        touched: vertices [shape=(n,), bool].
+        alive: whether a clique is one of them, written [shape=(m,), bool].
+    """
+    m, n = cliques.shape
+    near = np.zeros(m, np.int64)
+    for i in range(m):
+        alive[i] = True
+        if links[i] >= 0:
+            near[i] += 1
+            near[links[i]] += 1
+    leaves = np.empty(2 * m, np.int64)
+    count = 0
+    for i in range(m):
+        if near[i] <= 1:
+            leaves[count] = i
+            count += 1
+    while count:
+        count -= 1
+        i = leaves[count]
+        if not alive[i] or near[i] > 1:
+            continue
+        j = np.int64(-1)
+        if near[i]:
+            for k in range(m):
+                if alive[k] and (links[k] == i or links[i] == k):
+                    j = np.int64(k)
+        needed = False
+        for v in range(n):
+            if cliques[i, v] and touched[v] and (j < 0 or not cliques[j, v]):
+                needed = True
+        if not needed:
+            alive[i] = False
+            if j >= 0:
+                near[j] -= 1
+                leaves[count] = j
+                count += 1
+
+
+@kernel
+def grow(cliques, links, neighbours, edges, sizes, logs, limit, small, gone, new):  # type: ignore[no-untyped-def]
+    """Add edges to a triangulated graph, and triangulate again what they can change.
+
+    Args:
+        cliques: maximal cliques of the triangulation [shape=(m, n), bool].
+        links: their forest, from :func:`forest` [shape=(m,), int64].
+        neighbours: whether two vertices are joined; updated [shape=(n, n), bool].
+        edges: pairs of vertices [shape=(e, 2), int64].
+        sizes, logs, limit: as for :func:`triangulate`.
+        small: most vertices of a component that is triangulated as a whole.
+        gone: whether a clique is replaced, written [shape=(m,), bool].
+        new: cliques that replace them, written [shape=(n, n), bool].
+
+    Returns:
+        The number of new cliques; -1 if one would exceed the limit.
+    """
+    m, n = cliques.shape
+    touched = np.zeros(n, np.bool_)
+    any_touched = False
+    for e in range(edges.shape[0]):
+        a, b = edges[e, 0], edges[e, 1]
+        neighbours[a, b] = neighbours[b, a] = True
+        together = False
+        for i in range(m):
+            if cliques[i, a] and cliques[i, b]:
+                together = True
+                break
+        if not together:
+            touched[a] = touched[b] = any_touched = True
+    for i in range(m):
+        gone[i] = False
+    if not any_touched:
+        return np.int64(0)
+    _between(cliques, links, touched, gone)
+    inside = np.zeros(n, np.bool_)
+    for i in range(m):
+        if gone[i]:
+            for v in range(n):
+                inside[v] |= cliques[i, v]
+    local = np.zeros((n, n), np.bool_)
+    for v in range(n):
+        if inside[v]:
+            for u in range(n):
+                local[v, u] = neighbours[v, u] and inside[u]
+    # Separators to the rest are complete.
+    for i in range(m):
+        j = links[i]
+        if j >= 0 and gone[i] != gone[j]:
+            for v in range(n):
+                if cliques[i, v] and cliques[j, v]:
+                    for u in range(n):
+                        if u != v and cliques[i, u] and cliques[j, u]:
+                            local[v, u] = True
+    count = triangulate(local, inside, sizes, logs, limit, new)
+    if count >= 0:
+        return count
+    for v in range(n):
+        inside[v] = touched[v]
+    part = np.empty(n, np.int64)
+    for first in range(n):
+        if touched[first]:
+            part[0] = first
+            found, at = 1, 0
+            seen = np.zeros(n, np.bool_)
+            seen[first] = True
+            while at < found:
+                for v in range(n):
+                    if neighbours[part[at], v] and not seen[v]:
+                        seen[v] = inside[v] = True
+                        part[found] = v
+                        found += 1
+                at += 1
+            if found > small:
+                return np.int64(-1)
+    for i in range(m):
+        gone[i] = False
+        for v in range(n):
+            if cliques[i, v] and inside[v]:
+                gone[i] = True
+    return triangulate(neighbours, inside, sizes, logs, limit, new)
+
+
+@kernel
+def maximal(cliques):  # type: ignore[no-untyped-def]
+    """Whether each clique is the first of its kind, and in no larger one [shape=(m,), bool].
+
+    Args:
+        cliques: [shape=(m, n), bool].
+    """
+    m, n = cliques.shape
+    out = np.ones(m, np.bool_)
+    for c in range(m):
+        for d in range(m):
+            larger = False
+            inside = c != d
+            for v in range(n):
+                if cliques[c, v] != cliques[d, v]:
+                    if cliques[c, v]:
+                        inside = False
+                        break
+                    larger = True
+            if inside and (larger or d < c):
+                out[c] = False
+                break
+    return out
+
+
+@kernel
 def forest(masks, links):  # type: ignore[no-untyped-def]
     """Maximum spanning forest of cliques by the number of shared vertices (Prim, 1957).
 

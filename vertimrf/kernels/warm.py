@@ -70,6 +70,7 @@ H1, H2 = uint16[::1], uint16[:, ::1]
 W1, U1, U2 = uint32[::1], uint64[::1], uint64[:, ::1]
 W2, W3, S2 = uint32[:, ::1], uint32[:, :, ::1], int8[:, ::1]
 M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
+L1, L2 = boolean[::1], boolean[:, ::1]
 KEY = (uint64, uint64)
 RANGE = (int64, int64)
 
@@ -186,7 +187,9 @@ JOBS = (
         "junction trees",
         {PARTY, SERVER},
         (
-            (eliminate.fewest_cells, (boolean[:, ::1], F1, float64, boolean[:, ::1], F1)),
+            (eliminate.triangulate, (L2, L1, F1, F1, float64, L2)),
+            (eliminate.grow, (L2, I1, L2, I2, F1, F1, float64, int64, L1, L2)),
+            (eliminate.maximal, (L2,)),
             (eliminate.forest, (U2, I1)),
         ),
     ),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from ..arrays import Flags
+from ..kernels import eliminate as kernels
 from .junction_tree import (
     Edge,
     JunctionTree,
-    best_cliques,
-    bits,
+    as_masks,
     check_edge,
     checked_sizes,
-    components,
     junction_tree,
     rooted,
-    spanning_forest,
 )
 
 # Attributes of a component that is cheap to triangulate as a whole.
@@ -49,20 +48,19 @@ class CliqueBudget:
     def __init__(self, sizes: Sequence[int], limit: float) -> None:
         self._sizes = checked_sizes(sizes)
         self.limit = limit
-        self._neighbours = dict.fromkeys(range(len(self._sizes)), 0)
-        # The cells of a clique. The same cliques are tried many times.
-        self._size = functools.cache(lambda c: math.prod(self._sizes[i] for i in bits(c)))
-        self._take([1 << i for i in range(len(self._sizes))])
+        self._cells = np.array(self._sizes, np.float64)
+        self._neighbours = np.zeros((len(self._sizes),) * 2, np.bool_)
+        self._take(np.eye(len(self._sizes), dtype=np.bool_))
 
     @property
     def largest(self) -> int:
         """Cells of the largest clique of the accepted graph's triangulation."""
-        return max(self._cells)
+        return max(math.prod(itertools.compress(self._sizes, c)) for c in self._cliques)
 
     @property
     def edges(self) -> tuple[Edge, ...]:
         """Accepted edges, sorted."""
-        return tuple((a, b) for a, mask in self._neighbours.items() for b in bits(mask) if a < b)
+        return tuple((a, b) for a, b in np.argwhere(np.triu(self._neighbours)).tolist())
 
     def tree(self) -> JunctionTree:
         """A junction tree of the accepted graph: the one with the fewest cells, if it is within the
@@ -72,7 +70,7 @@ class CliqueBudget:
         return (
             best
             if best.largest <= max(self.limit, self.largest)
-            else rooted(self._sizes, self._cliques)
+            else rooted(self._sizes, as_masks(self._cliques))
         )
 
     def try_clique(self, attributes: Iterable[int]) -> bool:
@@ -90,134 +88,31 @@ class CliqueBudget:
             return False
         self._neighbours, cliques = grown
         if cliques is not self._cliques:
-            # None of the present cliques contains another.
-            new = set(cliques).difference(self._cliques)
-            self._take(
-                [
-                    c
-                    for c in dict.fromkeys(cliques)
-                    if not any(c != d and c & d == c for d in (cliques if c in new else new))
-                ]
-            )
+            self._take(cliques[kernels.maximal(cliques)])
         return True
 
-    def _take(self, cliques: list[int]) -> None:
+    def _take(self, cliques: Flags) -> None:
         """Replace the cliques, and link them in a forest."""
         self._cliques = cliques
-        self._cells = [self._size(c) for c in cliques]
-        self._tree = spanning_forest(cliques)
-        # By attribute, the places of its cliques, as a bit mask.
-        self._places = [0] * len(self._sizes)
-        for i, clique in enumerate(cliques):
-            for a in bits(clique):
-                self._places[a] |= 1 << i
-        # By place, all attributes of the clique's tree as a bit mask, its distance from the root
-        # and its parent.
-        self._wholes, self._depths, self._parents = ([0] * len(cliques) for _ in range(3))
-        for root in range(len(cliques)):
-            queue = [] if self._wholes[root] else [root]
-            for i in queue:
-                children = self._tree[i] if i == root else self._tree[i] - {self._parents[i]}
-                for j in children:
-                    self._depths[j], self._parents[j] = self._depths[i] + 1, i
-                queue += children
-            whole = functools.reduce(operator.or_, (cliques[i] for i in queue), 0)
-            for i in queue:
-                self._wholes[i] = whole
+        packed = np.packbits(cliques, axis=1, bitorder="little")
+        words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
+        words[:, : packed.shape[1]] = packed
+        self._links = np.empty(len(packed), np.int64)
+        kernels.forest(words.view(np.uint64), self._links)
 
-    def _whole(self, a: int) -> int:
-        """The attributes of an attribute's tree, as a bit mask."""
-        return self._wholes[self._places[a].bit_length() - 1]
-
-    def _with(self, edges: Iterable[Edge]) -> tuple[dict[int, int], list[int]] | None:
-        """Neighbours and cliques with some edges added; the present list of cliques if they contain
-        all edges. None if a clique would exceed the limit.
+    def _with(self, edges: Iterable[Edge]) -> tuple[Flags, Flags] | None:
+        """Neighbours and cliques with some edges added; the present cliques if they contain all
+        edges. None if a clique would exceed the limit.
         """
-        neighbours = self._neighbours.copy()
-        touched = 0
-        for a, b in edges:
+        added = np.array([*edges], np.int64).reshape(-1, 2)
+        for a, b in added.tolist():
             check_edge(a, b, len(self._sizes))
-            neighbours[a] |= 1 << b
-            neighbours[b] |= 1 << a
-            if not self._places[a] & self._places[b]:
-                touched |= 1 << a | 1 << b
-        if not touched:
-            return neighbours, self._cliques
-        affected = self._between(touched)
-        inside = 0
-        for i in affected:
-            inside |= self._cliques[i]
-        local = {v: neighbours[v] & inside for v in bits(inside)}
-        for i in affected:
-            for j in self._tree[i] - affected:
-                separator = self._cliques[i] & self._cliques[j]
-                for v in bits(separator):
-                    local[v] |= separator & ~(1 << v)
-        replaced = self._triangulated(local, components(local))
-        if replaced is not None:
-            return neighbours, [
-                c for i, c in enumerate(self._cliques) if i not in affected
-            ] + replaced
-        # Mostly a component is too large before the edges join it to others.
-        if any(self._whole(a).bit_count() > SMALL_COMPONENT for a in bits(touched)):
+        neighbours, gone = self._neighbours.copy(), np.empty(len(self._cliques), np.bool_)
+        new, cells = np.empty_like(neighbours), self._cells
+        tree = self._cliques, self._links, neighbours, added
+        limit = float(self.limit), SMALL_COMPONENT
+        count = kernels.grow(*tree, cells, np.log(cells), *limit, gone, new)
+        if count < 0:
             return None
-        whole = [part for part in components(neighbours) if part & touched]
-        if any(part.bit_count() > SMALL_COMPONENT for part in whole):
-            return None
-        replaced = self._triangulated(neighbours, whole)
-        if replaced is None:
-            return None
-        return neighbours, [
-            c for c in self._cliques if not any(c & part for part in whole)
-        ] + replaced
-
-    def _triangulated(self, neighbours: dict[int, int], parts: Sequence[int]) -> list[int] | None:
-        """Cliques of some components; None if a clique of two or more attributes exceeds the limit."""
-        out: list[int] = []
-        for part in parts:
-            cliques = best_cliques(neighbours, part, self._sizes, self.limit)
-            # Logs of cells, by which the kernel compares, are rounded.
-            if not cliques or any(c & (c - 1) and self._size(c) > self.limit for c in cliques):
-                return None
-            out += cliques
-        return out
-
-    def _between(self, touched: int) -> set[int]:
-        """Cliques of the smallest subtrees that contain all touched attributes."""
-        if touched.bit_count() == 2 and (path := self._path(*bits(touched))):
-            return path
-        alive = set(range(len(self._cliques)))
-        links = [set(tree) for tree in self._tree]
-        leaves = [i for i in alive if len(links[i]) <= 1]
-        while leaves:
-            i = leaves.pop()
-            if i not in alive or len(links[i]) > 1:
-                continue
-            kept = self._cliques[i] & touched
-            if links[i]:
-                (j,) = links[i]
-                if kept & ~self._cliques[j] == 0:
-                    alive.discard(i)
-                    links[j].discard(i)
-                    leaves.append(j)
-            elif not kept:
-                alive.discard(i)
-        return alive
-
-    def _path(self, a: int, b: int) -> set[int]:
-        """Cliques on the path between two attributes that no clique contains both; none if they are
-        in different trees.
-        """
-        if not self._whole(a) >> b & 1:
-            return set()
-        # The cliques of an attribute are a subtree. Climb from the top of each towards the other.
-        ends = [min(bits(self._places[x]), key=self._depths.__getitem__) for x in (a, b)]
-        climbed = [{end} for end in ends]
-        while True:
-            lower = int(self._depths[ends[1]] > self._depths[ends[0]])
-            ends[lower] = self._parents[ends[lower]]
-            if self._places[(a, b)[1 - lower]] >> ends[lower] & 1:
-                return climbed[lower] | {ends[lower]}
-            climbed[lower].add(ends[lower])
-            if ends[0] == ends[1]:
-                return climbed[0] | climbed[1]
+        kept = self._cliques[~gone]
+        return neighbours, np.concatenate([kept, new[:count]]) if count else self._cliques

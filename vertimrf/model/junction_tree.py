@@ -149,17 +149,16 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
         ModelError: a size below 1, or an edge with equal ends or unknown attributes.
     """
     sizes = checked_sizes(sizes)
-    neighbours = dict.fromkeys(range(len(sizes)), 0)
+    count = len(sizes)
+    neighbours = np.zeros((count, count), np.bool_)
     for a, b in edges:
-        check_edge(a, b, len(sizes))
-        neighbours[a] |= 1 << b
-        neighbours[b] |= 1 << a
-    cliques = [
-        c
-        for component in components(neighbours)
-        for c in best_cliques(neighbours, component, sizes)
-    ]
-    return rooted(sizes, cliques)
+        check_edge(a, b, count)
+        neighbours[a, b] = neighbours[b, a] = True
+    cliques, cells = np.empty_like(neighbours), np.array(sizes, np.float64)
+    found = kernels.triangulate(
+        neighbours, np.ones(count, np.bool_), cells, np.log(cells), math.inf, cliques
+    )
+    return rooted(sizes, as_masks(cliques[:found]))
 
 
 def checked_sizes(sizes: Sequence[int]) -> Ints:
@@ -186,63 +185,10 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def components(neighbours: dict[int, int]) -> list[int]:
-    """Connected components, as bit masks."""
-    left = sum(1 << v for v in neighbours)
-    out = []
-    while left:
-        component = frontier = left & -left
-        while frontier:
-            grown = 0
-            for v in bits(frontier):
-                grown |= neighbours[v]
-            frontier = grown & ~component
-            component |= grown
-        out.append(component)
-        left &= ~component
-    return out
-
-
-def best_cliques(
-    neighbours: dict[int, int],
-    component: int,
-    sizes: Ints,
-    limit: float = math.inf,
-) -> list[int]:
-    """Maximal cliques of a component's triangulation with the fewest cells, or of the first one
-    within a limit.
-
-    Args:
-        neighbours: per attribute its neighbours, as a bit mask.
-        component: the attributes, as a bit mask; it contains all their neighbours.
-        sizes: domain size of every attribute.
-        limit: most cells of a clique of two or more attributes, at least 1.
-
-    Returns:
-        The cliques as bit masks; none if every heuristic exceeds the limit.
-    """
-    members = list(bits(component))
-    joined = np.ascontiguousarray(
-        _as_rows([neighbours[v] for v in members], len(sizes))[:, members]
-    )
-    logs = np.log(np.array([sizes[v] for v in members], np.float64))
-    cliques = np.empty((len(members), len(members)), np.bool_)
-    count = kernels.fewest_cells(joined, logs, math.log(limit), cliques, np.empty(len(members)))
-    whole = np.zeros((count, len(sizes)), np.bool_)
-    whole[:, members] = cliques[:count]
-    return [
-        int.from_bytes(row.tobytes(), "little")
-        for row in np.packbits(whole, axis=1, bitorder="little")
-    ]
-
-
-def _as_rows(masks: Sequence[int], count: int) -> Flags:
-    """Bit masks as rows of a matrix [shape=(masks, count), bool]."""
-    length = -(-count // 8)
-    packed = np.frombuffer(
-        b"".join(mask.to_bytes(length, "little") for mask in masks), np.uint8
-    ).reshape(-1, length)
-    return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(np.bool_)
+def as_masks(rows: Flags) -> list[int]:
+    """Rows of a matrix as bit masks [shape=(masks, count), bool]."""
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in packed]
 
 
 def spanning_forest(cliques: Sequence[int]) -> list[set[int]]:

@@ -126,9 +126,11 @@ def combine_graphs(
         pairs = [m for m in larger if len(m.attributes) == 2]
         if len(larger) > MANY_MARGINALS:
             larger = pairs
+        tables = _expected(larger, independent)
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, local, larger, zeros, independent, batch, progress)
-        if _misfits(pairs, independent).sum() < sum(m.misfit_by_noise for m in pairs):
+        tree, start = _grown(plan, local, larger, zeros, independent, tables, batch, progress)
+        apart = _misfits(larger, tables)[[len(m.attributes) == 2 for m in larger]]
+        if apart.sum() < sum(m.misfit_by_noise for m in pairs):
             start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
@@ -156,6 +158,7 @@ def _grown(
     larger: Sequence[Measurement],
     zeros: Sequence[Factor],
     independent: MarkovRandomField,
+    tables: Sequence[Floats],
     batch: int,
     progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
@@ -167,8 +170,8 @@ def _grown(
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = _begun(plan, sizes, zeros)
     value, fitted = _values(plan, larger), independent
-    scores = _misfits(larger, independent) * value
-    scores[~stand_out(larger, _expected(larger, independent))] = 0.0
+    scores = _misfits(larger, tables) * value
+    scores[~stand_out(larger, tables)] = 0.0
     waiting = set(np.flatnonzero(scores > 0).tolist())
     # For progress only: about so many attributes fit in a clique.
     varying = [size for size in sizes if size > 1]
@@ -261,12 +264,14 @@ def _compare_again(
     highest.
     """
     pairs = [i for i in waiting if len(larger[i].attributes) == 2]
-    scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]
+    some = [larger[i] for i in pairs]
+    scores[pairs] = _misfits(some, _expected(some, fitted)) * value[pairs]
     stale = waiting.difference(pairs)
     while worst := sorted(
         stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[:first])
     ):
-        scores[worst] = _misfits([larger[i] for i in worst], fitted) * value[worst]
+        some = [larger[i] for i in worst]
+        scores[worst] = _misfits(some, _expected(some, fitted)) * value[worst]
         stale.difference_update(worst)
 
 
@@ -283,11 +288,10 @@ def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> lis
     return out
 
 
-def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> Floats:
-    """Misfit of each measurement to a model, in records (:meth:`.Measurement.misfit`)
+def _misfits(measurements: Sequence[Measurement], tables: Sequence[Floats]) -> Floats:
+    """Misfit of each measurement to a model's counts, in records (:meth:`.Measurement.misfit`)
     [shape=(measurements,), float64].
     """
-    tables = _expected(measurements, fitted)
     return np.array([m.misfit(table) for m, table in zip(measurements, tables, strict=True)])
 
 

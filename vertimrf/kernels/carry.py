@@ -44,6 +44,21 @@ def multiply_onto(out, shape, strides, table):  # type: ignore[no-untyped-def]
         place = _advance(index, shape, strides, place)
 
 
+@kernel
+def add_bins(table, bins, out):  # type: ignore[no-untyped-def]
+    """Sum the middle axis of a table over bins.
+
+    Args:
+        table: [shape=(before, values, after), float64].
+        bins: the map value -> bin [shape=(values,), int64].
+        out: updated [shape=(before, number of bins, after), float64].
+    """
+    for x in range(table.shape[0]):
+        for i in range(bins.size):
+            for j in range(table.shape[2]):
+                out[x, bins[i], j] += table[x, i, j]
+
+
 @kernel(fastmath=VECTOR)
 def sum_onto(table, shape, strides, out):  # type: ignore[no-untyped-def]
     """Sum a table onto one that lacks some of its axes.

@@ -61,7 +61,7 @@ PARTY, SERVER = "party", "server"
 # Encoders by their names in plans. Party and server both need their kernels.
 PAIRS, COUNTS, ENCRYPTED = "scheduled-pairs", "count-sketch", "encrypted"
 
-F1, F2 = float64[::1], float64[:, ::1]
+F1, F2, F3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
 F32 = float32[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
@@ -159,6 +159,7 @@ JOBS = (
         (
             (carry.multiply_onto, (F1, I1, I1, F1)),
             (carry.sum_onto, (F1, I1, I1, F1)),
+            (carry.add_bins, (F3, I1, F3)),
             (carry.carry, (F2, int64, I1, I1, F2, F1, F2, int64, int64)),
             (carry.collect, (F2, int64, F2, F2)),
             (sample.number_groups, (H2, I1, I1, int64, *RANGE, W1)),

@@ -144,10 +144,8 @@ def _emptied(group: Group, alone: Sequence[Measurement]) -> Flags:
     """Which cells of a pair are emptied [shape=(u, v), bool]; arguments as :func:`estimated`."""
     counts, precisions = estimated(group, alone)
     far = counts > FAR * standard_errors([np.ones(size) for size in counts.shape], precisions)
-    maps = [
-        np.unique(np.where(far.any(axis=1 - axis), np.arange(size), size), return_inverse=True)[1]
-        for axis, size in enumerate(counts.shape)
-    ]
+    apart = [far.any(axis=1 - axis) for axis in (0, 1)]
+    maps = [np.where(rows, np.cumsum(rows) - 1, rows.sum()) for rows in apart]
     merged = [np.bincount(map).astype(np.float64) for map in maps]
     counts, errors = (
         bin_table(counts, maps, [*map(len, merged)]),
@@ -156,6 +154,8 @@ def _emptied(group: Group, alone: Sequence[Measurement]) -> Flags:
     far = counts > FAR * errors
     inside = far.any(axis=1, keepdims=True) & far.any(axis=0, keepdims=True)
     empty = inside & (counts < NEAR * errors)
+    if not empty.any():
+        return np.zeros(tuple(map(len, maps)), np.bool_)
     near = inside & (np.abs(counts - NEAR * errors) < errors / 2)
     records = max(counts[empty].sum() + errors[near].sum(), 0.0)
     total = max(counts.sum(), 1.0)

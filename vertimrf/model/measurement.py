@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Floats, Integers, Ints
 from ..errors import ModelError
+from ..kernels.carry import add_bins
 
 BinMap = Integers
 # A cell is unmeasured if its standard deviation is at least this multiple of the record count.
@@ -206,13 +207,16 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
         maps: per axis the map value -> bin, or None for values.
         shape: number of bins per axis.
     """
+    # Kernels take no read-only arrays.
+    table = np.array(table, np.float64, order="C")
     for axis, (bins, count) in enumerate(zip(maps, shape, strict=True)):
         if bins is not None:
-            moved = table.swapaxes(axis, 0)
-            out = np.zeros((count, *moved.shape[1:]))
-            np.add.at(out, bins, moved)
-            table = out.swapaxes(0, axis)
-    return np.ascontiguousarray(table)
+            before, after = table.shape[:axis], table.shape[axis + 1 :]
+            rows, columns = math.prod(before), math.prod(after)
+            out = np.zeros((rows, count, columns))
+            add_bins(table.reshape(rows, len(bins), columns), np.array(bins, np.int64), out)
+            table = out.reshape(*before, count, *after)
+    return table
 
 
 def by_class(classes: BinMap, bins: BinMap) -> BinMap:

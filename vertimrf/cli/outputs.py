@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,9 @@ class Outputs:
         tables = table_files(self.table, csv_safe=csv_safe)
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
-    def write(self, pieces: Any, model: Any, figures: dict[str, Any], csv_safe: bool) -> None:
+    def write(
+        self, pieces: Any, model: Any, figures: Callable[[], dict[str, Any]], csv_safe: bool
+    ) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
         from ..tables.arrow import write_table
 
@@ -53,7 +55,8 @@ class Outputs:
         model.schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
             model.save(self.model)
-        write_json(self.figures, figures | {"rows": written})
+        if self.figures is not None:
+            write_json(self.figures, figures() | {"rows": written})
         if not self.quiet:
             click.echo(model.ledger.table())
             click.echo(f"{written:,} synthetic rows written to {self.table}.")

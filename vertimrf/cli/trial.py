@@ -77,7 +77,7 @@ def synthesize(
         figures = made.to_json()
         print_warnings(figures["warnings"])
         pieces = made.model.pieces(options.rows, seed=options.seed)
-        outputs.write(pieces, made.model, figures, options.csv_safe)
+        outputs.write(pieces, made.model, lambda: figures, options.csv_safe)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), 0 if domains is None else len(domains.schema.parties))
@@ -104,7 +104,7 @@ def synthesize(
     for disagreement in trial.result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)
-    outputs.write(trial.result.pieces(), trial.model, trial.to_json(), options.csv_safe)
+    outputs.write(trial.result.pieces(), trial.model, trial.to_json, options.csv_safe)
 
 
 @main.command()

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -107,13 +108,19 @@ class Verdict:
         errors: of the plan.
         independent: distance of three columns if all are independent, with noisy one-way marginals
             at the whole budget.
-        remedies: what to change, and the distance of three columns that it would give.
+        plan: the plan.
     """
 
     word: str
     errors: Errors
     independent: float
-    remedies: tuple[tuple[str, float], ...]
+    plan: Plan
+
+    @cached_property
+    def remedies(self) -> tuple[tuple[str, float], ...]:
+        """What to change, and the distance of three columns that it would give."""
+        outlook = None if self.word == "good" else _outlook(self.plan)
+        return () if outlook is None else tuple(_remedies(self.plan, outlook))
 
     def __str__(self) -> str:
         columns = ("a column is", "two columns together are", "three columns together are")
@@ -148,8 +155,7 @@ def verdict(plan: Plan) -> Verdict | None:
     word = "good" if errors.three <= GOOD else "rough"
     if errors.three > ROUGH or (hopeless and word != "good"):
         word = "useless"
-    remedies = () if word == "good" else tuple(_remedies(plan, outlook))
-    return Verdict(word, errors, alone, remedies)
+    return Verdict(word, errors, alone, plan)
 
 
 def stated(plan: Plan) -> Fields:

@@ -386,8 +386,8 @@ def run_protocol(
     clock, paths = Clock(), [Path(folder) / f"{name}.message" for name in plan.party_names]
     _play(plan, tables, options, ring, paths, clock)
     server = Server(plan, options)
-    with clock("receiving"):
-        messages = [Message.load(path, plan, ring.server) for path in paths]
+    with clock("receiving"), threads(options.num_threads):
+        messages = for_each(len(paths), lambda i: Message.load(paths[i], plan, ring.server))
     result = server.run(server.read(messages))
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
     sizes = {name: path.stat().st_size for name, path in zip(plan.party_names, paths, strict=True)}

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import special
 
 from ..arrays import Floats, Integers
+from ..kernels.jit import for_each
 from .measurement import Measurement
 
 # Correlations that are compared: equally spaced angles, up to a correlation of 0.99.
@@ -68,7 +69,12 @@ def as_trends(
     Returns:
         The measurements, in the same order.
     """
-    return [_as_trend(m, cuts, total) if has_trend(m, cuts) else m for m in measurements]
+
+    def trend(i: int) -> Measurement:
+        m = measurements[i]
+        return _as_trend(m, cuts, total) if has_trend(m, cuts) else m
+
+    return for_each(len(measurements), trend)
 
 
 def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:

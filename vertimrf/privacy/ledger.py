@@ -255,7 +255,7 @@ class Ledger:
 
     @cached_property
     def _total(self) -> Spent:
-        return self._spent_after(1)[-1]
+        return (self.spent if "spent" in vars(self) else self._spent_after(1))[-1]
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, for at least the ``last`` final entries."""

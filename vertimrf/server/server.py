@@ -309,14 +309,17 @@ class Server:
                 estimates.local, estimates.crossing, estimates.initial, estimates.total, clock
             )
             others = self._others(estimates.parts, clock)
-        (codes, holders), figures = self._sampled(estimates, fitted, others, bool(spanning), clock)
+        ledger = self._ledger(estimates)
+        (codes, holders), figures = self._sampled(
+            estimates, fitted, others, bool(spanning), ledger, clock
+        )
         lost = dropped_pairs(plan.schema, figures.evidence)
         return Result(
             plan,
             codes,
             fitted,
             estimates.initial,
-            self._ledger(estimates),
+            ledger,
             spanning,
             figures,
             estimates.disagreements,
@@ -341,18 +344,21 @@ class Server:
         fitted: MarkovRandomField,
         others: tuple[PartModel, ...],
         spanning: bool,
+        ledger: Ledger,
         clock: Clock,
     ) -> tuple[tuple[Codes, Codes | None], ReleasedFigures]:
-        """The rows, and what was released beside the model."""
+        """The rows, and what was released beside the model. The ledger then knows its epsilons."""
         self._options.progress.step("sampling")
         with clock("sampling"):
             _ = fitted.beliefs  # Cached before threads use it.
-            # Drawing and the comparison with what was measured do not wait for each other.
+            # Drawing, the comparison with what was measured and the prices of the ledger do not wait
+            # for each other.
             tasks: tuple[Callable[[], Any], ...] = (
                 lambda: self._drawn(estimates, fitted, others),
                 lambda: self._figures(estimates, fitted, spanning),
+                ledger.table,
             )
-            drawn, figures = for_each(2, lambda i: tasks[i]())
+            drawn, figures, _ = for_each(3, lambda i: tasks[i]())
             return drawn, figures
 
     def _ledger(self, estimates: Estimates) -> Ledger:

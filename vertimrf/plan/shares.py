@@ -20,6 +20,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -104,7 +105,7 @@ class Outlook:
     halved: tuple[tuple[bool, ...], ...] = ()
     bins: int = 2
 
-    @property
+    @cached_property
     def by_party(self) -> list[tuple[Floats, Flags]]:
         """Of each party, the sizes of its columns and whether they are halved."""
         halved = self.halved or tuple((False,) * len(sizes) for sizes in self.columns)
@@ -125,9 +126,18 @@ class Outlook:
         halved = np.concatenate([flags for _, flags in self.by_party])
         return bool(self.bins == 2 and halved.any() and 2 * halved.sum() >= halved.size)
 
-    def counters(self, sizes: Floats, halved: Flags) -> Floats:
-        """Counters of columns across parties: one, a contrast, of a halved column."""
-        return np.where(halved, self.bins if self.bins > 2 else 1.0, sizes)
+    @cached_property
+    def counters(self) -> list[Floats]:
+        """Of each party, the counters of its columns across parties: one, a contrast, of a halved
+        column.
+        """
+        of_halved = self.bins if self.bins > 2 else 1.0
+        return [np.where(halved, of_halved, sizes) for sizes, halved in self.by_party]
+
+    @cached_property
+    def most_counters(self) -> float:
+        """Counters of the party that has most."""
+        return max(float(some.sum()) for some in self.counters)
 
     def _one_way_shares(self, local: float) -> tuple[float | None, ...]:
         """The shares of one-way marginals in a party's budget that are compared.
@@ -333,7 +343,7 @@ def _between(outlook: Outlook, rho: float, i: int, j: int) -> Floats:
     one, other = outlook.by_party[i], outlook.by_party[j]
     if not rho:
         return np.full((len(one[0]), len(other[0])), np.inf)
-    cells = np.outer(outlook.counters(*one), outlook.counters(*other))
+    cells = np.outer(outlook.counters[i], outlook.counters[j])
     errors = cells * np.sqrt(outlook.kind.pair_variance(outlook, rho, i, j))
     if outlook.bins == 2:
         errors *= np.where(np.logical_or.outer(one[1], other[1]), TREND_ERROR, 1.0)

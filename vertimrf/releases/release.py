@@ -347,12 +347,10 @@ class CrossPartyRelease(ABC):
         Returns:
             [shape=(columns of one, of the other), float64].
         """
-        of_parties = [outlook.counters(*some) for some in outlook.by_party]
-        most = max(float(some.sum()) for some in of_parties)
-        counters = COUNTERS_PER_BYTE * outlook.message_bytes / most
+        counters = COUNTERS_PER_BYTE * outlook.message_bytes / outlook.most_counters
         # In each value's counters the noise is that of so many records.
         noise = sum(map(len, outlook.columns)) * math.sqrt(counters / (4 * rho))
-        one, other = (outlook.records / of_parties[k] + noise for k in (i, j))
+        one, other = (outlook.records / outlook.counters[k] + noise for k in (i, j))
         spread: Floats = np.outer(one, other)
         return spread / counters
 

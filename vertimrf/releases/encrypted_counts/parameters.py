@@ -278,8 +278,8 @@ def _weights(outlook: Outlook) -> dict[Pair, Floats]:
     """Weights of the tables of columns; those of two values have one counter, their contrast."""
     return table_weights(
         [
-            np.where(sizes == 2, 1.0, outlook.counters(sizes, halved))
-            for sizes, halved in outlook.by_party
+            np.where(sizes == 2, 1.0, counters)
+            for (sizes, _), counters in zip(outlook.by_party, outlook.counters, strict=True)
         ]
     )
 

@@ -60,6 +60,19 @@ def test_points_that_are_all_are_listed():
     assert attribute.clamp
 
 
+def test_noise_decides_which_values_are_points():
+    """Of two values that 400 records have each, noise hides the second."""
+
+    class Hiding(SystemNoise):
+        def geometrics(self, values, scale):
+            return values - 400 * np.arange(len(values))
+
+    domain = PrivateDomain.from_json({"name": "x", "bins": "private"})
+    cells = np.repeat([20.0, 40.0], 400)
+    attribute, _ = domain.find(cells, Search(1.0, 1e-13, 1, Hiding()))
+    assert attribute.points == (20.0,)
+
+
 @pytest.mark.parametrize(
     "asked",
     [

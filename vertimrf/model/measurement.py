@@ -13,7 +13,6 @@ import numpy as np
 
 from ..arrays import Floats, Integers, Ints
 from ..errors import ModelError
-from ..kernels.carry import add_bins
 
 BinMap = Integers
 # A cell is unmeasured if its standard deviation is at least this multiple of the record count.
@@ -207,6 +206,8 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
         maps: per axis the map value -> bin, or None for values.
         shape: number of bins per axis.
     """
+    from ..kernels.carry import add_bins  # planners load no kernels
+
     # Kernels take no read-only arrays.
     table = np.array(table, np.float64, order="C")
     for axis, (bins, count) in enumerate(zip(maps, shape, strict=True)):

@@ -438,7 +438,8 @@ def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Pro
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * variances)
     with_sums = covariances @ layout.members
-    sums = np.bincount(layout.row, layout.signs * np.concatenate(sizes))
+    signed = layout.signs * np.concatenate(sizes)
+    sums = np.asarray(np.bincount(layout.row, signed), np.float64)
     squares = np.concatenate([group.sizes_sigma for group in groups]) ** 2
     sigmas = np.sqrt(np.bincount(layout.row, squares))
     common = layout.members.T @ with_sums

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import Floats, Integers, Ints, Pair
+from ..kernels.jit import for_each
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, binned_sizes
 from ..plan.groups import BinMaps, crossing_pairs
@@ -192,10 +193,11 @@ def set_sizes(received: Received) -> list[tuple[Floats, Floats]]:
     shape=(values,), float64].
     """
     plan, messages, initial = received.plan, received.messages, received.initial
-    merged = merged_at_parties(messages)
-    out = []
-    for group, maps, party in zip(plan.groups, received.bins, plan.group_parties, strict=True):
-        records = received.counts[party].records
+    merged, records_of = merged_at_parties(messages), [n.records for n in received.counts]
+    _ = initial.beliefs  # Cached before threads use it.
+
+    def sizes_of(g: int) -> tuple[Floats, Floats]:
+        group, maps, records = plan.groups[g], received.bins[g], records_of[plan.group_parties[g]]
         # The first of each set of merged values represents the set.
         representing = [
             np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1])
@@ -207,5 +209,6 @@ def set_sizes(received: Received) -> list[tuple[Floats, Floats]]:
         variance = cell_variance(plan.schema.sizes, messages, group.attributes)
         expected = initial.marginal(group.attributes) * (records / initial.total)
         sizes, sets = (group.sums(bin_table(x, maps, group.bins)) for x in (expected, cells))
-        out.append((sizes, np.minimum(np.sqrt(variance * sets), records)))
-    return out
+        return sizes, np.minimum(np.sqrt(variance * sets), records)
+
+    return for_each(len(plan.groups), sizes_of)

@@ -8,7 +8,7 @@ from .jit import callee, kernel
 
 
 @kernel
-def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ignore[no-untyped-def]
+def potentials(logs, theta, weights, factors, terms, maps, memory, means):  # type: ignore[no-untyped-def]
     """Factors in linear space, from their logs and the parameters of measurements.
 
     Each factor is scaled to a mean log of 0.
@@ -23,11 +23,8 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
             2), int64].
         maps: the measurement's cell for every cell of a factor [int32].
         memory: factors, written [float64].
-
-    Returns:
-        The sum of the means that were subtracted.
+        means: what was subtracted from each factor's logs, written [shape=(f,), float64].
     """
-    shift = 0.0
     for f in range(factors.shape[0]):
         begin, n = factors[f, 0], factors[f, 1]
         table = memory[begin : begin + n]
@@ -42,8 +39,7 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
         mean = mean / mass if mass > 0.0 else 0.0
         for i in range(n):
             table[i] = math.exp(table[i] - mean)
-        shift += mean
-    return shift
+        means[f] = mean
 
 
 @kernel
@@ -73,9 +69,8 @@ def expected_counts(factors, terms, maps, memory, marginals, total, counts):  # 
             [float64].
         marginals: where they begin.
         total: number of records.
-        counts: counts over the cells of the measurements, written [flat, float64].
+        counts: counts over the cells of the measurements, added to [flat, float64].
     """
-    counts[:] = 0.0
     for f in range(factors.shape[0]):
         n = factors[f, 1]
         table = memory[marginals + factors[f, 0] : marginals + factors[f, 0] + n]

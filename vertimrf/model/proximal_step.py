@@ -14,6 +14,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from ..arrays import Flags, Floats, Int32s, Integers
 from ..errors import ModelError
 from ..kernels import potentials
 from ..kernels import proximal_step as descent
+from ..kernels.jit import for_each, in_slices
 from .junction_tree import JunctionTree
-from .measurement import UNMEASURED, Measurement
+from .measurement import UNMEASURED, BinMap, Measurement
 from .propagation import Propagation
 
 Attributes = tuple[int, ...]
@@ -32,6 +34,10 @@ OUT_OF_RANGE = "The model has left the range of double precision; give a larger 
 # Past steps in the L-BFGS approximation. Fits of Adult and PISA need 70 and 127 evaluations with 24 of them, 81 and more with 12, 63 and
 # 124 with 48.
 MEMORY = 24
+# Parameters of a block. Blocks do not depend on the threads, so neither do sums over them.
+BLOCK = 1 << 12
+# Least cells of all measurements in a part of the factors that a thread takes.
+PART_CELLS = 1 << 16
 # Least standard deviation, as a share of the typical one.
 MIN_SIGMA = 1 / 30
 # If a log is this far above its mean, parts that factors share are moved into one of them, in at
@@ -222,7 +228,7 @@ class StepDual(abc.ABC):
             float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
         )
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
-        self._curvature = _Curvature(np.zeros(0))
+        self._curvature = _Curvature(*np.zeros((2, 0)))
 
     @abc.abstractmethod
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
@@ -296,16 +302,15 @@ class StepDual(abc.ABC):
         pull = weight * self.sigma**2
         # The next step goes on near the solution of this one, where the Hessian is nearly the same.
         if not np.array_equal(pull, self._curvature.pull):
-            self._curvature = _Curvature(pull)
-        # The Hessian's diagonal has measured counts, at least half a sigma, in place of expected
-        # ones.
-        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
-        for cells in self._mean_groups:
-            scale[cells] = scale[cells].mean(axis=1, keepdims=True)
+            # The Hessian's diagonal has measured counts, at least half a sigma, in place of
+            # expected ones.
+            scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
+            for cells in self._mean_groups:
+                scale[cells] = scale[cells].mean(axis=1, keepdims=True)
+            self._curvature = _Curvature(pull, scale)
         solution = _minimise(
             functools.partial(self.value, pull),
             theta,
-            scale,
             self.sigma,
             self._curvature,
             tolerance,
@@ -338,22 +343,23 @@ class Dual(StepDual):
         super().__init__(measurements, total)
         self.factors = factors
         engine = factors.engine
-        self._parts = cell_terms(
+        self._terms = cell_terms(
             engine.factors,
             engine.offsets,
             engine.tree.sizes,
             [factors.home(m.attributes) for m in measurements],
             measurements,
+            [m.bins for m in measurements],
         )
 
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
-        arguments = (*self._parts, engine.memory)
-        shift = potentials.potentials(factors.logs, theta, factors.marginals, *arguments)
+        shift = self._terms.potentials(factors, theta)
         log_total = engine.run() + shift
-        counts = np.empty_like(theta)
-        potentials.expected_counts(*arguments, engine.marginals, self.total, counts)
+        counts = self._terms.expected_counts(
+            engine.memory, engine.marginals, self.total, theta.size
+        )
         if math.isfinite(log_total):
             factors.marginals[:] = engine.memory[
                 engine.marginals : engine.marginals + factors.logs.size
@@ -378,8 +384,55 @@ class Dual(StepDual):
 
     def absorb(self, theta: Floats) -> None:
         """See :class:`StepDual`."""
-        potentials.absorb(self.factors.logs, theta, *self._parts)
+        self._terms.absorb(self.factors.logs, theta)
         self.factors.rebalance()
+
+
+class CellTerms(NamedTuple):
+    """How the cells of measurements relate to those of factors, as :mod:`vertimrf.kernels.potentials` takes it."""
+
+    factors: Integers
+    terms: Integers
+    maps: Int32s
+
+    def _for_parts(self, work: Callable[[int, int], object]) -> None:
+        """Work on the factors from one to another, in parts of enough cells."""
+        least = len(self.factors) * PART_CELLS // self.maps.size
+        in_slices(len(self.factors), least, lambda begin, end: work(begin, end))
+
+    def potentials(self, factors: LogFactors, theta: Floats) -> float:
+        """Write the factors to their engine's memory; returns the sum of the means that were
+        subtracted from their logs.
+
+        Args:
+            factors: the factors.
+            theta: parameters of the measured cells [shape=(n,), float64].
+        """
+        given, means = (factors.logs, theta, factors.marginals), np.empty(len(self.factors))
+
+        def work(begin: int, end: int) -> None:
+            some = self.factors[begin:end], *self[1:], factors.engine.memory
+            potentials.potentials(*given, *some, means[begin:end])
+
+        self._for_parts(work)
+        return sum(means.tolist(), 0.0)
+
+    def absorb(self, logs: Floats, theta: Floats) -> None:
+        """Add parameters of the measured cells [shape=(n,)] to factors' logs [both float64]."""
+        self._for_parts(lambda b, e: potentials.absorb(logs, theta, self.factors[b:e], *self[1:]))
+
+    def expected_counts(self, memory: Floats, begin: int, total: float, cells: int) -> Floats:
+        """Counts of the measured cells [shape=(cells,), float64].
+
+        Args:
+            memory: the factors' marginals, from ``begin`` on [float64].
+            begin: where they begin.
+            total: what they are multiplied by.
+            cells: number of measured cells.
+        """
+        counts, given = np.zeros(cells), (*self[1:], memory, begin, total)
+        self._for_parts(lambda b, e: potentials.expected_counts(self.factors[b:e], *given, counts))
+        return counts
 
 
 def cell_terms(
@@ -388,7 +441,8 @@ def cell_terms(
     sizes: Sequence[int],
     homes: Sequence[int],
     measurements: Sequence[Measurement],
-) -> tuple[Integers, Integers, Int32s]:
+    bins: Sequence[Sequence[BinMap | None]],
+) -> CellTerms:
     """Relate the cells of measurements to those of the factors that contain them.
 
     Args:
@@ -396,30 +450,31 @@ def cell_terms(
         offsets: first cell of each factor, and the number of all cells [shape=(f + 1,), int64].
         sizes: domain size of every attribute.
         homes: index of a factor that contains each measurement's attributes.
-        measurements: their bins are of the factors' values.
-
-    Returns:
-        Factors, terms and maps for :func:`vertimrf.kernels.potentials.potentials`.
+        measurements: noisy marginals.
+        bins: of each, the maps from the factors' values to its bins.
     """
     begins = np.cumsum([0, *(m.counts.size for m in measurements)])
     inside: list[list[int]] = [[] for _ in factors]
     for i, home in enumerate(homes):
         inside[home].append(i)
+    lengths = np.diff(offsets).tolist()
+    ends = np.cumsum([0, *(len(some) * n for some, n in zip(inside, lengths, strict=True))])
+    maps = np.zeros(int(ends[-1]) + 1, np.int32)
     rows: list[list[int]] = []
     terms: list[list[int]] = []
-    maps: list[Int32s] = []
-    cells = 0
-    for f, attributes in enumerate(factors):
-        first = len(terms)
-        for i in inside[f]:
-            terms.append([int(begins[i]), cells])
-            maps.append(_cell_map(attributes, sizes, measurements[i]))
-            cells += maps[-1].size
-        rows.append([int(offsets[f]), int(offsets[f + 1] - offsets[f]), first, len(terms)])
-    return (
+    for f, (attributes, length) in enumerate(zip(factors, lengths, strict=True)):
+        first, shape = len(terms), [sizes[a] for a in attributes]
+        for place, i in enumerate(inside[f]):
+            begin = int(ends[f]) + place * length
+            terms.append([int(begins[i]), begin])
+            maps[begin : begin + length].reshape(shape)[...] = _cell_map(
+                attributes, shape, measurements[i], bins[i]
+            )
+        rows.append([int(offsets[f]), length, first, len(terms)])
+    return CellTerms(
         np.array(rows, np.int64).reshape(len(rows), 4),
         np.array(terms, np.int64).reshape(len(terms), 2),
-        np.concatenate([*maps, np.zeros(1, np.int32)]),
+        maps,
     )
 
 
@@ -428,31 +483,58 @@ class _Curvature:
 
     Args:
         pull: weight * sigma^2 of the dual [shape=(n,), float64].
+        scale: diagonal of an approximate inverse Hessian [shape=(n,), float64].
     """
 
-    def __init__(self, pull: Floats) -> None:
-        self.pull = pull
+    def __init__(self, pull: Floats, scale: Floats) -> None:
+        self.pull, self._scale = pull, scale
         self._steps, self._changes = np.empty((2, MEMORY, pull.size))
-        self._kept = 0
+        # Inner products of steps with changes, of changes with scaled changes, and of the last
+        # gradient with steps and, scaled, with changes.
+        self._mixed, self._squares = np.empty((2, MEMORY, MEMORY))
+        self._last = np.empty((2, 0))
+        self._kept, self._added = 0, False
 
-    def direction(self, gradient: Floats, scale: Floats) -> Floats:
-        """Where to go from a point with this gradient [all shape=(n,), float64]."""
+    def direction(self, gradient: Floats) -> Floats:
+        """Where to go from a point with this gradient [both shape=(n,), float64]."""
         order = np.arange(max(0, self._kept - MEMORY), self._kept) % MEMORY
-        out: Floats = descent.direction(gradient, scale, self._steps, self._changes, order)
+        kept, cuts = order.size, [*range(0, gradient.size, BLOCK), gradient.size]
+        given = gradient, self._scale, self._steps[:kept], self._changes[:kept]
+        weights, factor, out = np.zeros((2, kept)), 1.0, np.empty_like(gradient)
+        if kept:
+            newest, parts = order[-1], np.empty((len(cuts) - 1, 3, kept))
+            for_each(
+                len(parts), lambda i: descent.products(*given, newest, *cuts[i : i + 2], parts[i])
+            )
+            found = parts.sum(axis=0)
+            if self._added:
+                # The newest change is the difference of the last two gradients.
+                others = order[:-1]
+                self._mixed[others, newest], squares = found[:2, others] - self._last[:, others]
+                self._squares[others, newest] = self._squares[newest, others] = squares
+                self._mixed[newest, others] = found[2, others]
+            self._last, self._added = found[:2], False
+            weights, factor = descent.weights(found, self._mixed, self._squares, order)
+        for_each(
+            len(cuts) - 1,
+            lambda i: descent.direction(*given, order, weights, factor, *cuts[i : i + 2], out),
+        )
         return out
 
     def add(self, step: Floats, change: Floats) -> None:
         """Remember a step, if the gradient grew along it [both shape=(n,), float64]."""
-        if descent.dot(step, change) > 0:
+        if (curvature := descent.dot(step, change)) > 0:
             place = self._kept % MEMORY
             self._steps[place], self._changes[place] = step, change
+            self._mixed[place, place] = curvature
+            self._squares[place, place] = descent.dot(change, self._scale * change)
             self._kept += 1
+            self._added = True
 
 
 def _minimise(
     evaluate: Callable[[Floats], tuple[float, Floats]],
     theta: Floats,
-    scale: Floats,
     sigma: Floats,
     curvature: _Curvature,
     tolerance: float,
@@ -472,7 +554,7 @@ def _minimise(
             progress(iteration, error)
         if error <= tolerance:
             break
-        way = curvature.direction(gradient, scale)
+        way = curvature.direction(gradient)
         slope = float(descent.dot(way, gradient))
         # Bisect for a length with enough decrease and a flatter slope. The first one is nearly
         # always accepted.
@@ -535,15 +617,19 @@ def _spread(table: Floats, axes: Attributes, attributes: Attributes) -> Floats:
     return table.transpose(order).reshape(shape)
 
 
-def _cell_map(attributes: Attributes, sizes: Sequence[int], measurement: Measurement) -> Int32s:
-    """Map every cell over ``attributes`` to the measurement's flat cell [shape=(cells,), int32]."""
-    out = np.zeros(1, np.int64)
+def _cell_map(
+    attributes: Attributes,
+    sizes: Sequence[int],
+    measurement: Measurement,
+    bins: Sequence[BinMap | None],
+) -> Integers:
+    """The measurement's flat cell for every cell over ``attributes``, of these ``sizes`` [broadcasts
+    to them].
+    """
+    out = np.zeros((1,) * len(sizes), np.int64)
     shape = measurement.counts.shape
-    for a in attributes:
-        step = np.zeros(sizes[a], np.int64)
-        if a in measurement.attributes:
-            axis = measurement.attributes.index(a)
-            bins = measurement.bins[axis]
-            step += (np.arange(sizes[a]) if bins is None else bins) * math.prod(shape[axis + 1 :])
-        out = (out[:, None] + step).ravel()
-    return out.astype(np.int32)
+    for axis, (a, its) in enumerate(zip(measurement.attributes, bins, strict=True)):
+        place = attributes.index(a)
+        step = (np.arange(sizes[place]) if its is None else its) * math.prod(shape[axis + 1 :])
+        out = out + step.reshape([-1 if k == place else 1 for k in range(len(sizes))])
+    return out

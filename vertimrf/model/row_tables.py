@@ -13,12 +13,10 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ..arrays import Codes, Floats, Integers, Ints, Pair
-from ..kernels import potentials
 from ..kernels import rows as kernels
 from ..kernels.contingency import joints
 from ..kernels.jit import for_each, in_slices
@@ -61,14 +59,8 @@ class RowTables:
     def __init__(self, marginals: Sequence[Measurement]) -> None:
         self._marginals = marginals
         self._classes, self._sizes = _merged(marginals)
-        by_class = [
-            replace(
-                m,
-                bins=tuple(
-                    class_bins(self._classes[a], b)
-                    for a, b in zip(m.attributes, m.bins, strict=True)
-                ),
-            )
+        bins = [
+            [class_bins(self._classes[a], b) for a, b in zip(m.attributes, m.bins, strict=True)]
             for m in marginals
         ]
         groups, homes = _grouped([m.attributes for m in marginals], self._sizes)
@@ -84,7 +76,7 @@ class RowTables:
         )
         self._logs, self._counts = np.empty(ends[-1]), np.empty(ends[-1])
         self._cells = sum(m.counts.size for m in marginals)
-        self._parts = cell_terms(groups, ends, self._sizes, homes, by_class)
+        self._parts = cell_terms(groups, ends, self._sizes, homes, marginals, bins)
 
     def _count(self, attributes: Ints) -> int:
         """Number of cells of a joint table."""
@@ -121,7 +113,7 @@ class RowTables:
             logs: log weights, updated [shape=(n,), float64].
         """
         self._logs[:] = 0.0
-        potentials.absorb(self._logs, theta, *self._parts)
+        self._parts.absorb(self._logs, theta)
         in_slices(
             logs.size,
             kernels.BLOCK,
@@ -145,9 +137,7 @@ class RowTables:
                 places, self._tables, self._terms, weights, begin, end, self._counts
             ),
         )
-        counts = np.empty(self._cells)
-        potentials.expected_counts(*self._parts, self._counts, 0, 1.0, counts)
-        return counts
+        return self._parts.expected_counts(self._counts, 0, 1.0, self._cells)
 
     def marginals(self, codes: Codes, weights: Floats) -> list[Floats]:
         """Sums of the weights of many rows [each shaped as its marginal].

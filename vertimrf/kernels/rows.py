@@ -17,6 +17,12 @@ SHARED = 0.5
 # By how much gaps are larger than they are. With 0, of 300 generated rows a value that one row has is drawn 0.3 times too often, with 0.2
 # another is drawn 0.14 times too seldom. The counts of values spread alike.
 AHEAD = 0.15
+# A cell of 32 bits has a gap and, in the last bits, a fall. A gap that starts below HIGHEST has room for
+# the rows of a round; none rises beyond FULL.
+FALL_BITS, FALLS = np.int64(16), np.int64((1 << 16) - 1)
+HIGHEST, FULL = 16_000.0, 32_000 << 16
+# The golden ratio spreads fractions evenly.
+SPREAD, WIDTH = np.int64(0x9E3779B9), 4294967296.0
 
 
 @callee(forceinline=True)
@@ -117,85 +123,79 @@ def rake(columns, tables, terms, k, factors, weights, begin, end, cells, sums): 
 
 
 @callee(forceinline=True)
-def _stem_cell(row, stems, s):  # type: ignore[no-untyped-def]
-    """First of the neighbouring cells of all tables of a stem at a row's values.
-
-    The last attribute of each table is left open.
-    """
-    return stems[s, 4] + (row[stems[s, 0]] * stems[s, 1] + row[stems[s, 2]] * stems[s, 3])
+def _stem_cell(spots, stems, s, i):  # type: ignore[no-untyped-def]
+    """What leads from the spot of a row's value to its cell in each table of a stem."""
+    one, two = spots[i, stems[s, 0]], spots[i, stems[s, 2]]
+    return stems[s, 4] + (one * stems[s, 1] + two * stems[s, 3])
 
 
-@kernel
-def count_rows(columns, stems, lasts, begin, end, out):  # type: ignore[no-untyped-def]
-    """Count rows in the cells of the tables of some stems.
-
-    Args:
-        columns: codes [shape=(c, n), uint16].
-        stems, lasts: as for :func:`pick`.
-        begin, end: range of stems.
-        out: all cells, updated [float64].
-    """
-    n = columns.shape[1]
-    cells = np.empty(n, np.uint64)
-    for s in range(begin, end):
-        one, two = columns[stems[s, 0]], columns[stems[s, 2]]
-        for i in range(n):
-            cells[i] = stems[s, 4] + (one[i] * stems[s, 1] + two[i] * stems[s, 3])
-        for t in range(stems[s, 5], stems[s, 6]):
-            column, part = columns[lasts[t, 0]], out[lasts[t, 1] :]
-            for i in range(n):
-                part[cells[i] + column[i]] += 1.0
+@callee(forceinline=True)
+def _find_spots(row, firsts, spots, i):  # type: ignore[no-untyped-def]
+    """Write the spots of a row's values."""
+    for k in range(firsts.shape[0]):
+        spots[i, k] = firsts[k, 1] + row[firsts[k, 0]]
 
 
 @kernel
-def start_gaps(taken, expected, prices, rows, first, last, blocks, begin, end, cells):  # type: ignore[no-untyped-def]
-    """Gaps with which every block starts, of some that are decided at the same time.
+def start_gaps(taken, expected, prices, rows, first, last, blocks, unit, begin, end, cells):  # type: ignore[no-untyped-def]
+    """Count what blocks took, and write the gaps with which every block of the next round starts.
 
     Where these rows have many in a cell, each block starts with its share of the gap, because all of
     them close it. Where they have few, it starts with all of it. Every gap is AHEAD larger: a row
     that closes a gap of less would open one on the other side, and rare values would be drawn too often.
 
     Args:
-        taken: count of the rows that are decided [shape=(cells,), float64].
+        taken: price * count of the rows that are decided, updated [shape=(cells,), int32].
         expected: expected count of all rows [shape=(cells,), float64].
-        prices: price of a gap [shape=(cells,), float32].
+        prices, unit: as for :func:`pick`.
         rows: number of all rows.
         first, last: range of the rows that the blocks decide.
         blocks: number of blocks.
         begin, end: range of cells.
-        cells: as for :func:`pick`, written.
+        cells: those of each block after the round before, as for :func:`pick`, and those with which all
+            of them started; written [shape=(blocks + 1 or more, cells), int32].
     """
     done, more = np.float64(first) / rows, np.float64(last - first) / rows
-    for c in range(begin, end):
-        parts = min(max(SHARED * more * expected[c], 1.0), np.float64(blocks))
-        cells[c, 0] = prices[c] * ((taken[c] - done * expected[c]) / parts + AHEAD)
-        cells[c, 1] = prices[c] * expected[c] / rows
+    counts, wanted, price = taken[begin:end], expected[begin:end], prices[begin:end]
+    start = cells[-1, begin:end]
+    for b in range(cells.shape[0] - 1):
+        mine = cells[b, begin:end]
+        for c in range(start.size):
+            counts[c] += (mine[c] >> FALL_BITS) - (start[c] >> FALL_BITS)
+    if first == 0:
+        for c in range(start.size):
+            # Rounded up as often as down, the same in every round.
+            up = np.float64(np.uint32((begin + c) * SPREAD)) / WIDTH
+            start[c] = np.int32(price[c] * wanted[c] / (rows * unit) + up)
+    for c in range(start.size):
+        cost = np.float64(price[c])
+        parts = min(max(SHARED * more * wanted[c], 1.0), np.float64(blocks))
+        gap = (counts[c] - done * cost * wanted[c]) / parts + AHEAD * cost
+        # Conversion cuts numbers above zero, and so rounds.
+        rounded = np.int32(min(max(gap, -HIGHEST), HIGHEST) + (HIGHEST + 0.5)) - np.int32(HIGHEST)
+        start[c] = (rounded << FALL_BITS) | (start[c] & FALLS)
+    for b in range(cells.shape[0] - 1):
+        mine = cells[b, begin:end]
+        for c in range(start.size):
+            mine[c] = start[c]
 
 
 @callee(forceinline=True)
-def _add_pulls(rows, stems, lasts, cells, first, last, age, one, two, i, j, pulls):  # type: ignore[no-untyped-def]
-    """Add the prices times gaps of two rows' cells in the tables of some stems to their sums, ``i``
-    and ``j`` of ``pulls``.
-    """
-    row, other = rows[one], rows[two]
-    gap, slope = np.float32(0.0), np.float32(0.0)
-    gaps, slopes = np.float32(0.0), np.float32(0.0)
+def _add_cells(spots, stems, cells, first, last, i, j, sums):  # type: ignore[no-untyped-def]
+    """Add two rows' cells in the tables of some stems to their sums."""
+    one, two = np.int64(0), np.int64(0)
     for s in range(first, last):
-        cell, cells_of = _stem_cell(row, stems, s), _stem_cell(other, stems, s)
+        cell, cells_of = _stem_cell(spots, stems, s, i), _stem_cell(spots, stems, s, j)
         for t in range(stems[s, 5], stems[s, 6]):
-            place = cell + (lasts[t, 1] + row[lasts[t, 0]])
-            gap += cells[place, 0]
-            slope += cells[place, 1]
-            place = cells_of + (lasts[t, 1] + other[lasts[t, 0]])
-            gaps += cells[place, 0]
-            slopes += cells[place, 1]
-    pulls[j] += gaps - age * slopes
+            one += cells[cell + spots[i, t]]
+            two += cells[cells_of + spots[j, t]]
+    sums[i] += one
     if i != j:
-        pulls[i] += gap - age * slope
+        sums[j] += two
 
 
 @kernel
-def pick(rows, stems, lasts, ends, prices, cells, begin, end, chosen):  # type: ignore[no-untyped-def]
+def pick(rows, firsts, stems, ends, prices, unit, cells, begin, end, chosen):  # type: ignore[no-untyped-def]
     """Take one of several candidates for each row so that counts stay close to the expected ones.
 
     The gap of a cell is the count of rows taken minus what is expected of as many rows. Rows are
@@ -203,60 +203,54 @@ def pick(rows, stems, lasts, ends, prices, cells, begin, end, chosen):  # type: 
     gap, the first of several. It is found in stages. After each but the last, of an odd or even
     number of candidates the half with the smallest sums over the stems so far stays.
 
-    Tables of two and three attributes that differ only in their last attribute form a stem. Their
-    cells lie side by side, so that the look-ups of a row are close together.
+    Tables of one to three attributes that differ only in their last attribute form a stem, if these last
+    attributes follow each other in ``firsts``. Their cells lie side by side, so that the look-ups of a row
+    are close together.
 
     Args:
         rows: codes row by row; candidate j of row i is row j * n + i [shape=(k * n, c), uint16].
-        stems: per stem, column and stride of its tables' first attribute, the same of the second (a
-            stride of 0 if there is none before the last), first cell, and first and last place in
-            ``lasts`` [shape=(s, 7), uint64].
-        lasts: column of each table's last attribute, and its first cell within its stem [shape=(k,
-            2), uint64].
+        firsts: columns in the order of stems, and the spot of the first value of each: the spot of
+            a value is its place among the values of all columns [shape=(c, 2), uint64].
+        stems: per stem, place in ``firsts`` of its tables' first attribute, and its stride; the same of
+            the second (a stride of 0 if there is none before the last); what is added to spots; and the
+            range of last attributes in ``firsts`` [shape=(s, 7), uint64].
         ends: the last stem of each stage [int64].
-        prices: what a row adds to its cells, above zero [shape=(cells,), float32].
-        cells: price * gap before the first row, updated for the rows taken alone, and by how much
-            it falls with every row [shape=(cells, 2), float32].
+        prices: what a row adds to the gaps of its cells, 1 to 255 [shape=(cells,), uint8].
+        unit: unit of a fall. All falls of a row are less than 2^16 units.
+        cells: price * gap before the first row, and by how much it falls with every row, in the last
+            FALL_BITS bits; updated for the rows taken alone [shape=(cells,), int32].
         begin, end: range of rows.
         chosen: the candidate taken for each row, written [shape=(n,), int64].
     """
     n = chosen.size
     candidates = rows.shape[0] // n
-    order, pulls = np.empty(candidates, np.int64), np.empty(candidates, np.float32)
+    order, sums = np.empty(candidates, np.int64), np.empty(candidates, np.int64)
+    pulls = np.empty(candidates)
+    spots = np.empty((candidates, firsts.shape[0]), np.uint64)
     for i in range(begin, end):
-        age = np.float32(i - begin)
+        age = (i - begin) * unit
         for j in range(candidates):
             order[j] = j
-            pulls[j] = np.float32(0.0)
+            sums[j] = 0
+            _find_spots(rows[j * n + i], firsts, spots, j)
         left, first = candidates, 0
         for stage in range(ends.size):
             for j in range(0, left, 2):
                 a, b = order[j], order[min(j + 1, left - 1)]
-                _add_pulls(
-                    rows,
-                    stems,
-                    lasts,
-                    cells,
-                    first,
-                    ends[stage],
-                    age,
-                    a * n + i,
-                    b * n + i,
-                    a,
-                    b,
-                    pulls,
-                )
-            for j in range(1, left):
+                _add_cells(spots, stems, cells, first, ends[stage], a, b, sums)
+            for j in range(left):
                 a = order[j]
+                pulls[a] = (sums[a] >> FALL_BITS) - age * (sums[a] & FALLS)
                 while j > 0 and pulls[order[j - 1]] > pulls[a]:
                     order[j] = order[j - 1]
                     j -= 1
                 order[j] = a
             left, first = min(left, max(left // 2, 2)), ends[stage]
-        chosen[i] = order[0]
-        row = rows[order[0] * n + i]
+        taken = order[0]
+        chosen[i] = taken
         for s in range(stems.shape[0]):
-            cell = _stem_cell(row, stems, s)
+            cell = _stem_cell(spots, stems, s, taken)
             for t in range(stems[s, 5], stems[s, 6]):
-                place = cell + (lasts[t, 1] + row[lasts[t, 0]])
-                cells[place, 0] += prices[place]
+                place = cell + spots[taken, t]
+                if cells[place] < FULL:
+                    cells[place] += np.int32(prices[place]) << FALL_BITS

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from numba import (
     boolean,
-    float32,
     float64,
     int8,
     int16,
@@ -62,14 +61,14 @@ PARTY, SERVER = "party", "server"
 PAIRS, COUNTS, ENCRYPTED = "scheduled-pairs", "count-sketch", "encrypted"
 
 F1, F2, F3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
-F32 = float32[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
 READ_ONLY = Array(uint8, 1, "C", readonly=True)
 H1, H2 = uint16[::1], uint16[:, ::1]
 W1, U1, U2 = uint32[::1], uint64[::1], uint64[:, ::1]
 W2, W3, S2 = uint32[:, ::1], uint32[:, :, ::1], int8[:, ::1]
-M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
+M1, M2 = int32[::1], int32[:, ::1]
+M3, M4 = int32[:, :, ::1], int32[:, :, :, ::1]
 L1, L2 = boolean[::1], boolean[:, ::1]
 KEY = (uint64, uint64)
 RANGE = (int64, int64)
@@ -170,9 +169,8 @@ JOBS = (
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.rake, (H2, I2, I2, int64, F1, F1, *RANGE, W1, F1)),
-            (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
-            (rows.start_gaps, (F1, F1, float32[::1], int64, *RANGE, int64, *RANGE, F32)),
-            (rows.pick, (H2, U2, U2, I1, float32[::1], F32, *RANGE, I1)),
+            (rows.start_gaps, (M1, F1, B1, int64, *RANGE, int64, float64, *RANGE, M2)),
+            (rows.pick, (H2, U2, U2, I1, B1, float64, M1, *RANGE, I1)),
         ),
     ),
     Job(

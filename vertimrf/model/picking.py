@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import Codes, Floats, Integers, Ints, Words
 from ..kernels import carry
@@ -20,14 +19,16 @@ from .row_tables import lookups
 
 # The price of a gap at a cell is (expected count + 1) to the power of minus this.
 PRICE = 0.5
+# Kernels hold prices as numbers of 8 bits.
+SCALE = 255
 # Bounds on the marginals that are balanced: cells per row, cells and lookups (one or two seconds) in
 # all. An order of marginals with more than LISTED members is left out.
-CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, LISTED = 0.5, 1 << 22, 5e8, 50_000
+CELLS_PER_ROW, MAX_CELLS, MAX_LOOKUPS, SLOW, LISTED = 0.5, 1 << 22, 5e8, 1 << 11, 50_000
 # Most cells of a joint table from which marginals are summed, and most marginals that are.
 MAX_JOINT, MAX_GROUPED = 1 << 16, 2000
 # Of MIN_BLOCKS rows or more, BLOCKS blocks are decided at once, in rounds of ROUND rows, and one
-# LAST-th of the rows one after the other.
-BLOCKS, MIN_BLOCKS, ROUND, LAST = 4, 1 << 15, 1 << 11, 8
+# LAST-th of the rows, MAX_LAST at most, one after the other.
+BLOCKS, MIN_BLOCKS, ROUND, LAST, MAX_LAST = 4, 1 << 15, 1 << 11, 8, 1 << 13
 # Stems from which candidates are compared in two stages, and cells from which in three: caches keep fewer.
 MIN_STAGED, LARGE = 16, 1 << 16
 # Least cells of a slice, which one thread writes.
@@ -46,13 +47,7 @@ class Balance:
     def __init__(self, sizes: Sequence[int], marginals: Sequence[Ints], rows: int) -> None:
         self._sizes = sizes
         self._groups = _groups(sizes, marginals, min(MAX_JOINT, rows))
-        self._stems, self._lasts, self._cells = stems_of(sizes, marginals)
-        # First cell of each marginal, and the strides of its attributes.
-        self._tables: dict[Ints, tuple[int, dict[int, int]]] = {}
-        for a, stride, b, other, cell, begin, end in self._stems.tolist():
-            first = {x: y for x, y in ((a, stride), (b, other)) if y}
-            for last, start in self._lasts[begin:end].tolist():
-                self._tables[(*first, last)] = cell + start, first | {last: 1}
+        self._firsts, self._stems, self._tables, self._cells = stems_of(sizes, marginals)
 
     def counts(self, codes: Codes, weights: Floats) -> Floats:
         """Sums of the weights of many rows in all cells [shape=(cells,), float64].
@@ -94,49 +89,44 @@ class Balance:
             Positions in ``rows`` [shape=(n,), int64].
         """
         count, places = len(self._stems), np.arange(size)
-        # The stems of a stage are spread over all of them.
-        stems = np.concatenate([self._stems[i::4] for i in range(4)])
+        # The stems of a stage are spread over all of them, and those of a length follow each other.
+        order = np.argsort(self._stems[:, 6] - self._stems[:, 5], kind="stable")
+        stems = np.concatenate([self._stems[order[i::4]] for i in range(4)])
         quarters = [2, 4] if self._cells < LARGE else [1, 2, 4]
         ends = np.array([-(-count * q // 4) for q in quarters[-1 if count < MIN_STAGED else 0 :]])
-        prices = ((expected + 1) ** -PRICE).astype(np.float32)
-        taken, chosen = np.zeros(self._cells), np.empty(size, np.int64)
-        start = np.empty((self._cells, 2), np.float32)
-        # As many as work at the same time.
-        spare: list[npt.NDArray[np.float32]] = []
+        prices = np.maximum(np.rint(SCALE * (expected + 1) ** -PRICE), 1).astype(np.uint8)
+        # The falls of a row, and a unit for each that is rounded up, are less than 2^16 units.
+        falls = float((prices * expected).max(initial=0.0)) / size * len(self._tables)
+        unit = max(falls, 1e-9) / (kernels.FALLS - len(self._tables))
+        taken, chosen = np.zeros(self._cells, np.int32), np.empty(size, np.int64)
+        several = blocks > 1 and size >= MIN_BLOCKS
+        alone = size - min(size // LAST, MAX_LAST) if several else 0
+        cells = np.zeros((1 + (blocks if several else 1), self._cells), np.int32)
 
         def decide(first: int, last: int, blocks: int) -> None:
             in_slices(
                 self._cells,
                 SLICE,
                 lambda begin, end: kernels.start_gaps(
-                    taken, expected, prices, size, first, last, blocks, begin, end, start
+                    taken, expected, prices, size, first, last, blocks, unit, begin, end, cells
                 ),
             )
             cuts = [first + (last - first) * i // blocks for i in range(blocks + 1)]
+            for_each(
+                blocks,
+                lambda i: kernels.pick(
+                    rows,
+                    self._firsts,
+                    stems,
+                    ends,
+                    prices,
+                    unit,
+                    cells[i],
+                    *cuts[i : i + 2],
+                    chosen,
+                ),
+            )
 
-            def block(i: int) -> None:
-                try:
-                    mine = spare.pop()
-                except IndexError:
-                    mine = np.empty_like(start)
-                np.copyto(mine, start)
-                kernels.pick(
-                    rows, stems, self._lasts, ends, prices, mine, cuts[i], cuts[i + 1], chosen
-                )
-                spare.append(mine)
-
-            for_each(blocks, block)
-            if last < size:
-                here = np.ascontiguousarray(rows[chosen[first:last] * size + places[first:last]].T)
-                in_slices(
-                    count,
-                    1,
-                    lambda begin, end: kernels.count_rows(
-                        here, self._stems, self._lasts, begin, end, taken
-                    ),
-                )
-
-        alone = size - size // LAST if blocks > 1 and size >= MIN_BLOCKS else 0
         cuts = [*range(0, alone, ROUND), *range(alone, size, ROUND), size]
         for first, last in itertools.pairwise(cuts):
             decide(first, last, blocks if last <= alone else 1)
@@ -180,30 +170,48 @@ def _with(attribute: int, others: Sequence[int]) -> set[Ints]:
     }
 
 
-def stems_of(sizes: Sequence[int], marginals: Sequence[Ints]) -> tuple[Words, Words, int]:
-    """The kernels' stems and last attributes of marginals of one to three attributes, and the
-    number of cells.
+Tables = dict[Ints, tuple[int, dict[int, int]]]
+
+
+def stems_of(sizes: Sequence[int], marginals: Sequence[Ints]) -> tuple[Words, Words, Tables, int]:
+    """The kernels' columns and stems of marginals of one to three attributes; the first cell of each
+    marginal, and the strides of its attributes; and the number of cells.
 
     Source: :func:`vertimrf.kernels.rows.pick` describes both arrays.
     """
+    # The longest attributes come last: so their cells side by side, and marginals with too many cells leave few holes.
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    place = {a: i for i, a in enumerate(order)}
+    spots = [0, *itertools.accumulate(sizes[a] for a in order)]
     after: dict[Ints, list[int]] = {}
     for attributes in marginals:
-        after.setdefault(attributes[:-1], []).append(attributes[-1])
+        ordered = sorted(place[a] for a in attributes)
+        after.setdefault(tuple(ordered[:-1]), []).append(ordered[-1])
     stems: list[Ints] = []
-    lasts: list[tuple[int, int]] = []
+    tables: Tables = {}
     cells = 0
     for first, ends in after.items():
-        starts = [0, *itertools.accumulate(sizes[a] for a in ends)]
-        strides = [
-            math.prod(sizes[a] for a in first[i + 1 :]) * starts[-1] for i in range(len(first))
-        ]
-        columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
-        stems.append((*itertools.islice(columns, 4), cells, len(lasts), len(lasts) + len(ends)))
-        lasts += zip(ends, starts, strict=False)
-        cells += math.prod(sizes[a] for a in first) * starts[-1]
+        ends.sort()
+        cuts = [i for i, t in enumerate(ends) if not i or t != ends[i - 1] + 1]
+        for i, j in itertools.pairwise([*cuts, len(ends)]):
+            begin, end = ends[i], ends[j - 1] + 1
+            width = spots[end] - spots[begin]
+            shape = [sizes[order[t]] for t in first]
+            strides = [math.prod(shape[k + 1 :]) * width for k in range(len(first))]
+            lead = sum(spots[t] * stride for t, stride in zip(first, strides, strict=True))
+            columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
+            stems.append((*itertools.islice(columns, 4), cells - lead - spots[begin], begin, end))
+            mine = {order[t]: stride for t, stride in zip(first, strides, strict=True)}
+            for t in range(begin, end):
+                tables[tuple(sorted((*mine, order[t])))] = (
+                    cells + spots[t] - spots[begin],
+                    mine | {order[t]: 1},
+                )
+            cells += math.prod(shape) * width
     return (
-        np.array(stems, np.uint64).reshape(-1, 7),
-        np.array(lasts, np.uint64).reshape(-1, 2),
+        np.array(list(zip(order, spots, strict=False)), np.uint64).reshape(-1, 2),
+        np.array(stems, np.int64).reshape(-1, 7).astype(np.uint64),
+        tables,
         cells,
     )
 
@@ -214,7 +222,7 @@ def balanced_marginals(
     """Marginals that are balanced: those of one attribute, of two and of three, smallest first."""
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[Ints] = []
-    cells = lookups = 0
+    cells, lookups = 0, 0.0
     for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:
             break
@@ -224,7 +232,8 @@ def balanced_marginals(
         ):
             more = math.prod(sizes[a] for a in attributes)
             cells += more
-            lookups += rows * candidates
+            # Look-ups in a table of SLOW cells take twice as long: caches keep fewer.
+            lookups += rows * candidates * (1 + more / SLOW)
             if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
             out.append(attributes)

@@ -36,9 +36,10 @@ from .row_tables import RowTables, lookups
 Known = Sequence[tuple[Ints, Floats]]
 
 # Most and least rows of a batch, and most rows of which each is picked from several candidates: from
-# CANDIDATES if there is one batch, from half as many otherwise. At least MIN_WEIGHED rows are
-# weighted, because resampling from fewer is inaccurate.
-BATCH, MIN_BATCH, MAX_PICKED, CANDIDATES, MIN_WEIGHED = 1 << 16, 1 << 8, 1 << 19, 10, 1 << 12
+# CANDIDATES, of more than MANY rows from half as many. At least MIN_WEIGHED rows are weighted, because
+# resampling from fewer is inaccurate.
+BATCH, MIN_BATCH, MAX_PICKED, MIN_WEIGHED = 1 << 18, 1 << 8, 1 << 19, 1 << 12
+CANDIDATES, MANY = 10, 1 << 16
 # Most rows of a batch that are not picked, and from which independent ones are drawn.
 MAX_PROPOSED = 1 << 20
 # Least rows of a slice, which one thread draws.
@@ -46,7 +47,7 @@ SLICE = 1 << 14
 # Rows from which a marginal is computed.
 MARGINAL_ROWS = 1 << 18
 # Raking: least expected rows of a cell, and most lookups of pairs in a batch.
-RAKED_ROWS, RAKED_LOOKUPS = 8.0, 3e7
+RAKED_ROWS, RAKED_LOOKUPS = 8.0, 6e7
 
 
 def sample(
@@ -106,7 +107,7 @@ def _sample(
     batches = math.ceil(rows / (BATCH if picked else MAX_PROPOSED))
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    candidates = 1 if not picked else CANDIDATES if batches == 1 else CANDIDATES // 2
+    candidates = 1 if not picked else CANDIDATES if rows <= MANY else CANDIDATES // 2
     codes = np.empty((len(model.sizes), rows), np.uint16)
     balance = None
     if picked:

@@ -16,14 +16,14 @@ from vertimrf.adapters.opendp import estimator  # noqa: E402
 ROWS = 3000
 
 
-def context(rho=2.0, delta=None):
+def context(delta=None):
     dp.enable_features("contrib")
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, ROWS)
     frame = pl.LazyFrame(
         {"a": a, "b": (a + (rng.random(ROWS) < 0.2)) % 3, "c": rng.integers(0, 2, ROWS)}
     )
-    loss = dp.loss_of(rho=rho) if delta is None else dp.loss_of(rho=rho, delta=delta)
+    loss = dp.loss_of(rho=2.0) if delta is None else dp.loss_of(rho=2.0, delta=delta)
     return dp.Context.compositor(
         data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=loss
     ), frame

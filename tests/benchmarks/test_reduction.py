@@ -10,11 +10,11 @@ from benchmarks.reproduce.reduction import hisrec, unisam
 from vertimrf.model.measurement import Measurement
 
 
-def binned(rng, sizes, bins, sigma=3.0):
+def binned(rng, sizes, bins):
     maps = tuple(None if b is None else equal_width(s, b) for s, b in zip(sizes, bins, strict=True))
     shape = tuple(s if b is None else b for s, b in zip(sizes, bins, strict=True))
     return Measurement(
-        tuple(range(2, 2 + len(sizes))), maps, rng.uniform(-5, 100, shape), sigma, "sketches"
+        tuple(range(2, 2 + len(sizes))), maps, rng.uniform(-5, 100, shape), 3.0, "sketches"
     )
 
 

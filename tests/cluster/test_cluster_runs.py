@@ -61,9 +61,9 @@ def begun(tmp_path_factory):
     return folder
 
 
-def run_of(begun, folder, address=None, table="people"):
+def run_of(begun, folder, address=None):
     """The hospital's run in a copy, its table here and read by this cluster."""
-    lines = [f"table = '{begun / table}'", *[f"dask = '{address}'"] * (address is not None)]
+    lines = [f"table = '{begun}/people'", *[f"dask = '{address}'"] * (address is not None)]
     return Conversation.copied(begun / "start", folder).accepted("hospital", *lines)
 
 

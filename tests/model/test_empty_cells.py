@@ -36,10 +36,10 @@ def emptied(measurements, sizes, pairs=((0, 1),), classes=None):
     return factors[0].logs < 0 if factors else np.zeros(sizes[:2], bool)
 
 
-def shares(table, runs=300):
+def shares(table):
     """In which share of runs each cell is emptied."""
     rng = np.random.default_rng(0)
-    return np.mean([emptied(measured(rng, table), table.shape) for _ in range(runs)], axis=0)
+    return np.mean([emptied(measured(rng, table), table.shape) for _ in range(300)], axis=0)
 
 
 def test_a_map_is_kept_by_the_model_and_its_records_stay():

@@ -67,13 +67,13 @@ def cut_of(counts, ordered=True, missing=False):
     return half, Cut(counts, finer_bins(counts, half, ordered, missing), halved=True)
 
 
-def population(cuts, r, total=RECORDS):
+def population(cuts, r):
     """Counts of values of two Gaussian variables with the cuts' margins [shape=sizes]."""
     edges = [
         scores(np.clip(special.ndtri(np.cumsum(c.counts)[:-1] / c.counts.sum()), -FAR, FAR))
         for c in cuts
     ]
-    return total * normal_tables(*edges, np.array([r]))[0]
+    return RECORDS * normal_tables(*edges, np.array([r]))[0]
 
 
 def measured(table, bins, sigma, noise=0.0, contrasts=(0, 1)):

@@ -55,8 +55,8 @@ def fitted(measurements, cliques):
     return fit(SIZES, measurements, RECORDS, tree=junction_tree(SIZES, cliques))
 
 
-def singles(codes, rng, sigma=SIGMA):
-    return noisy(codes, [(a,) for a in range(4)], rng, sigma)
+def singles(codes, rng):
+    return noisy(codes, [(a,) for a in range(4)], rng, SIGMA)
 
 
 def test_the_error_of_a_cell_by_hand():

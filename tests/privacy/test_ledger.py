@@ -21,8 +21,8 @@ from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
 from vertimrf.releases.count_sketches.parameters import CountSketches
 
 
-def entry(event, party="clinic", released="a count", noise="noise", **more):
-    return LedgerEntry(event, party, released, noise, **more)
+def entry(event, party="clinic", released="a count", **more):
+    return LedgerEntry(event, party, released, "noise", **more)
 
 
 ENTRIES = (

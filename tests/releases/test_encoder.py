@@ -5,7 +5,6 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,8 +46,6 @@ DIGESTS = record_digests(bytes(16), np.arange(N))
 CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(
     np.uint16
 )
-
-Make = Callable[..., SketchEncoder | SharedKeyEncoder]
 
 
 def paired(attributes=(0, 1), plan=PLAN):

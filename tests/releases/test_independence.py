@@ -88,8 +88,8 @@ PAIRS = ScheduledPairs(
 )
 
 
-def levels_of(record, groups=(0, 1), secret=SECRET, plan=PAIRS):
-    encoder = SketchEncoder(plan, groups, secret)
+def levels_of(record, groups=(0, 1), secret=SECRET):
+    encoder = SketchEncoder(PAIRS, groups, secret)
     encoder.update(np.array([record], np.uint64), np.zeros((len(groups), 1), np.uint16))
     return [table[0] for table in encoder.result(bytes)]
 

@@ -22,11 +22,11 @@ from vertimrf.server.population import (
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def overlap(sizes, common, error=50.0):
+def overlap(sizes, common):
     """Of some parties, with what every two have in common [by pair, in order]."""
     pairs = itertools.combinations(range(len(sizes)), 2)
     matches = [
-        CommonRecords(pair, records, error) for pair, records in zip(pairs, common, strict=True)
+        CommonRecords(pair, records, 50.0) for pair, records in zip(pairs, common, strict=True)
     ]
     return find_overlap(NAMES[: len(sizes)], [RecordCount(size, 30.0) for size in sizes], matches)
 

@@ -232,9 +232,9 @@ def test_messages_keep_what_agreement_they_hold():
     assert [len(message.agreement) for message in messages_of(plan, tables)] == [2, 2, 1]
 
 
-def frames(folder, rate=0.1):
+def frames(folder):
     """Two parties' files, both with sex, and their schema, each part of which says it alike."""
-    _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
+    _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), 0.1)
     for table, name in zip(tables, "ab", strict=True):
         frame = pd.DataFrame(
             {a.name: row for a, row in zip(table.attributes, table.codes, strict=True)}

@@ -26,13 +26,13 @@ KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))
 X = [Attribute.categorical("x", ["f", "m"])]
 
 
-def ids_of(rows, read=None, name="a,b"):
+def ids_of(rows, read=None):
     a, b = zip(*rows, strict=True)
     pieces = open_pieces(pa.table({"a": list(a), "x": ["f"] * len(a), "b": list(b)}))
-    named = named_ids(pieces, read or ReadOptions(), name)
-    assert named.names == ("x", name)
-    (piece,) = named.read([name])
-    return piece[name].to_pylist()
+    named = named_ids(pieces, read or ReadOptions(), "a,b")
+    assert named.names == ("x", "a,b")
+    (piece,) = named.read(["a,b"])
+    return piece["a,b"].to_pylist()
 
 
 def test_different_pairs_have_different_ids():

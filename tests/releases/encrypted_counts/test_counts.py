@@ -44,15 +44,14 @@ def one_hot(codes, sizes, contrasts):
     return np.concatenate(out, axis=1)
 
 
-def check(layout, others, theirs=(), noise=None, seed=0):
+def check(layout, others, theirs=(), seed=0):
     """Take the three steps with random rows, of which some are blank: tables are exact, and have each counter's noise."""
     rng, rows, sums = np.random.default_rng(seed), layout.capacity, counters_of(others, theirs)
     packer, selector = (
         np.array([rng.integers(-1, size, rows) for size in sizes], np.int32)
         for sizes in (layout.sizes, others)
     )
-    if noise is None:
-        noise = rng.integers(-layout.reach, layout.reach + 1, (sum(sums), layout.counters))
+    noise = rng.integers(-layout.reach, layout.reach + 1, (sum(sums), layout.counters))
     encrypted = [
         encrypt_rows(KEY, packer, layout, piece=piece) for piece in range(len(layout.pieces))
     ]

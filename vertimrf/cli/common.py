@@ -14,8 +14,8 @@ from ..progress import for_terminal
 
 
 def compile_kernels(*wanted: str) -> None:
-    """Compile the kernels of these roles and encoders, if this machine has not compiled them."""
-    from ..kernels.warm import compile_missing, missing, not_kept
+    """Compile the kernels of these roles and encoders, if this machine has not, and load them."""
+    from ..kernels.warm import compile_missing, load, missing, not_kept
 
     jobs = missing(wanted)
     if obstacle := not_kept(wanted):
@@ -30,6 +30,7 @@ def compile_kernels(*wanted: str) -> None:
                 err=True,
             )
         compile_missing(jobs, progress.advance)
+    load(wanted)
 
 
 def print_warnings(warnings: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 from numba import (
     boolean,
     float64,
+    get_num_threads,
     int8,
     int16,
     int32,
@@ -202,6 +204,17 @@ def warmup(jobs: Iterable[Job] = JOBS) -> None:
     for job in jobs:
         for function, types in job.kernels:
             function.compile(types)
+
+
+def load(wanted: Collection[str]) -> None:
+    """Begin to load what some roles and encoders need from the cache, while the caller reads files.
+
+    A kernel that is called before loads at the call. One thread alone would gain nothing.
+    """
+    if not (config.DISABLE_JIT or is_off()) and get_num_threads() > 1:
+        # Those that parties call come last in the list.
+        jobs = [job for job in reversed(JOBS) if any(need in job.wanted for need in wanted)]
+        threading.Thread(target=warmup, args=(jobs,), daemon=True).start()
 
 
 def missing(wanted: Collection[str] | None = None) -> list[Job]:

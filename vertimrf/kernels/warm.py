@@ -213,8 +213,7 @@ def load(wanted: Collection[str]) -> None:
     """
     if not (config.DISABLE_JIT or is_off()) and get_num_threads() > 1:
         # Those that parties call come last in the list.
-        jobs = [job for job in reversed(JOBS) if any(need in job.wanted for need in wanted)]
-        threading.Thread(target=warmup, args=(jobs,), daemon=True).start()
+        threading.Thread(target=warmup, args=(reversed(_of(wanted)),), daemon=True).start()
 
 
 def missing(wanted: Collection[str] | None = None) -> list[Job]:
@@ -228,11 +227,14 @@ def missing(wanted: Collection[str] | None = None) -> list[Job]:
     return _lacking(wanted)
 
 
+def _of(wanted: Collection[str] | None) -> list[Job]:
+    return [job for job in JOBS if wanted is None or any(need in job.wanted for need in wanted)]
+
+
 def _lacking(wanted: Collection[str] | None) -> list[Job]:
     return [
         job
-        for job in JOBS
-        if wanted is None or any(need in job.wanted for need in wanted)
+        for job in _of(wanted)
         if not all(kernel._cache.index.exists() for kernel, _ in job.kernels)
     ]
 

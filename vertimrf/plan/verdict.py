@@ -109,18 +109,19 @@ class Verdict:
         independent: distance of three columns if all are independent, with noisy one-way marginals
             at the whole budget.
         plan: the plan.
+        outlook: what was known before it.
     """
 
     word: str
     errors: Errors
     independent: float
     plan: Plan
+    outlook: Outlook
 
     @cached_property
     def remedies(self) -> tuple[tuple[str, float], ...]:
         """What to change, and the distance of three columns that it would give."""
-        outlook = None if self.word == "good" else _outlook(self.plan)
-        return () if outlook is None else tuple(_remedies(self.plan, outlook))
+        return () if self.word == "good" else tuple(_remedies(self.plan, self.outlook))
 
     def __str__(self) -> str:
         columns = ("a column is", "two columns together are", "three columns together are")
@@ -155,7 +156,7 @@ def verdict(plan: Plan) -> Verdict | None:
     word = "good" if errors.three <= GOOD else "rough"
     if errors.three > ROUGH or (hopeless and word != "good"):
         word = "useless"
-    return Verdict(word, errors, alone, plan)
+    return Verdict(word, errors, alone, plan, outlook)
 
 
 def stated(plan: Plan) -> Fields:

@@ -175,7 +175,7 @@ class CountSketchEncoder(Encoder):
         noise = {weight: noise_table(weight * plan.variance) for weight in set(weights)}
         out = np.empty((state.shape[1], plan.numbers), np.uint8)
         most = max(NOISE_CHUNK, state[:1].size)
-        room = np.empty(most, np.int32), np.empty(most, np.uint16), np.empty(most, np.int64)
+        room = [np.empty(most, kind) for kind in (np.int32, np.uint16, np.int64)]
         # Neighbouring groups of one weight have the same noise, and are published together.
         for weight, neighbours in itertools.groupby(range(len(weights)), weights.__getitem__):
             places = list(neighbours)
@@ -195,7 +195,7 @@ class CountSketchEncoder(Encoder):
         steps: Floats,
         out: Bytes,
         entropy: Callable[[int], bytes],
-        room: tuple[npt.NDArray[np.int32], Codes, Integers],
+        room: Sequence[npt.NDArray[Any]],
     ) -> None:
         """Add the noise to counters and write their codes.
 

@@ -14,7 +14,7 @@ from one matrix product, in three steps:
 3. Correlations of the rest, rather than covariances, leave out the part of the error that known
    sizes explain.
 
-A group that is published as a contrast (:data:`~.release.CONTRAST_SIGNS`) has one row, to which
+A group that is published as a contrast (:data:`~.parameters.CONTRAST_SIGNS`) has one row, to which
 every record adds with one sign or the other, and no such sum. Its cells follow from the covariances
 of contrasts, the number of records, and the set sizes of the other group.
 
@@ -438,8 +438,7 @@ def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Pro
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * variances)
     with_sums = covariances @ layout.members
-    signed = layout.signs * np.concatenate(sizes)
-    sums = np.asarray(np.bincount(layout.row, signed), np.float64)
+    sums: Floats = np.bincount(layout.row, layout.signs * np.concatenate(sizes)).astype(np.float64)
     squares = np.concatenate([group.sizes_sigma for group in groups]) ** 2
     sigmas = np.sqrt(np.bincount(layout.row, squares))
     common = layout.members.T @ with_sums
@@ -497,20 +496,14 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
     """The layout of groups, from their numbers of values and whether each is contrasted."""
     rows = np.where(contrasted, 1, sizes)
-    first = np.cumsum(rows) - rows
-    signs = [
-        CONTRAST_SIGNS if each else (1,) * n for n, each in zip(sizes, contrasted, strict=True)
-    ]
+    second = np.concatenate(
+        [contrast & (np.arange(n) > 0) for n, contrast in zip(sizes, contrasted, strict=True)]
+    )
     return _Layout(
         members=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
-        row=np.concatenate(
-            [
-                start + np.arange(n) * (count > 1)
-                for start, n, count in zip(first, sizes, rows, strict=True)
-            ]
-        ),
-        signs=np.concatenate(signs).astype(np.float64),
+        row=np.arange(len(second)) - np.cumsum(second),
+        signs=np.array(CONTRAST_SIGNS, np.float64)[second.astype(np.int64)],
         parts=np.repeat(np.where(contrasted, 0.5, 1.0), sizes),
     )
 

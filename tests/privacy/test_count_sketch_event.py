@@ -10,7 +10,7 @@ from builders import schema_of
 from msgspec.structs import replace
 from oracles import by_pld, half_integer_gaussian
 from planning import plan_with
-from scipy import special
+from scipy import fft, special
 from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
@@ -19,6 +19,7 @@ from vertimrf.privacy.count_sketch import (
     _log_power,
     backward_renyi,
     excess,
+    fast_length,
     forward_renyi,
     ratio_law,
 )
@@ -84,6 +85,12 @@ def test_far_out_the_law_is_never_below_sums_without_a_transform(buckets):
         assert exact * (1 - 1e-9) <= ours + lost
         if exact > 1e-20:
             assert ours < exact * 1.15 + 1e-12
+
+
+def test_lengths_of_transforms_are_those_of_scipy():
+    for least in (*range(1, 2000), 12_345, 1 << 24):
+        assert fast_length(least, 30) == fft.next_fast_len(least, real=True)
+        assert fast_length(least, 2310) == fft.next_fast_len(least)
 
 
 def test_moments_by_enumeration_of_all_noises():

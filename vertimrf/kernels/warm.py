@@ -209,11 +209,13 @@ def warmup(jobs: Iterable[Job] = JOBS) -> None:
 def load(wanted: Collection[str]) -> None:
     """Begin to load what some roles and encoders need from the cache, while the caller reads files.
 
-    A kernel that is called before loads at the call. One thread alone would gain nothing.
+    A kernel that is called before loads at the call. One thread alone would gain nothing, and what
+    the cache lacks is left to the calls.
     """
-    if not (config.DISABLE_JIT or is_off()) and get_num_threads() > 1:
+    kept = not (config.DISABLE_JIT or is_off()) and is_there()
+    if kept and get_num_threads() > 1 and not _lacking(wanted):
         # Those that parties call come last in the list.
-        threading.Thread(target=warmup, args=(reversed(_of(wanted)),), daemon=True).start()
+        threading.Thread(target=warmup, args=(reversed(_of(wanted)),)).start()
 
 
 def missing(wanted: Collection[str] | None = None) -> list[Job]:

@@ -206,7 +206,7 @@ def bin_table(table: Floats, maps: Sequence[BinMap | None], shape: Sequence[int]
         maps: per axis the map value -> bin, or None for values.
         shape: number of bins per axis.
     """
-    from ..kernels.carry import add_bins  # planners load no kernels
+    from ..kernels.carry import add_bins  # Who reads plans and messages loads no kernel.
 
     # Kernels take no read-only arrays.
     table = np.array(table, np.float64, order="C")

@@ -493,10 +493,12 @@ class _Curvature:
         # gradient with steps and, scaled, with changes.
         self._mixed, self._squares = np.empty((2, MEMORY, MEMORY))
         self._last = np.empty((2, 0))
-        self._kept, self._added = 0, False
+        self._kept, self._added, self._gradient = 0, False, pull
 
     def direction(self, gradient: Floats) -> Floats:
         """Where to go from a point with this gradient [both shape=(n,), float64]."""
+        if self._added and gradient is not self._gradient:
+            self.direction(self._gradient)  # The last descent ended where this one does not begin.
         order = np.arange(max(0, self._kept - MEMORY), self._kept) % MEMORY
         kept, cuts = order.size, [*range(0, gradient.size, BLOCK), gradient.size]
         given = gradient, self._scale, self._steps[:kept], self._changes[:kept]
@@ -515,14 +517,18 @@ class _Curvature:
                 self._mixed[newest, others] = found[2, others]
             self._last, self._added = found[:2], False
             weights, factor = descent.weights(found, self._mixed, self._squares, order)
+        self._gradient = gradient
         for_each(
             len(cuts) - 1,
             lambda i: descent.direction(*given, order, weights, factor, *cuts[i : i + 2], out),
         )
         return out
 
-    def add(self, step: Floats, change: Floats) -> None:
-        """Remember a step, if the gradient grew along it [both shape=(n,), float64]."""
+    def add(self, step: Floats, gradient: Floats) -> None:
+        """Remember a step to a point with this gradient, if it grew along the step [both
+        shape=(n,), float64].
+        """
+        change, self._gradient = gradient - self._gradient, gradient
         if (curvature := descent.dot(step, change)) > 0:
             place = self._kept % MEMORY
             self._steps[place], self._changes[place] = step, change
@@ -574,7 +580,7 @@ def _minimise(
             if not math.isfinite(new_value) and error > 1:
                 raise ModelError(OUT_OF_RANGE)
             return theta
-        curvature.add(candidate - theta, new_gradient - gradient)
+        curvature.add(candidate - theta, new_gradient)
         theta, value, gradient = candidate, new_value, new_gradient
     return theta
 

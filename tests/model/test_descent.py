@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vertimrf.model import proximal_step as model
+from vertimrf.model import descent as model
 
 
 def two_loops(gradient, scale, steps, changes):
@@ -23,7 +23,7 @@ def two_loops(gradient, scale, steps, changes):
 def test_directions_are_those_of_the_two_loop_recursion(n):
     rng = np.random.default_rng(n)
     scale, hessian = rng.uniform(0.5, 2, n), rng.uniform(0.5, 2, n)
-    curvature, gradient, steps, changes = model._Curvature(scale, scale), rng.normal(size=n), [], []
+    curvature, gradient, steps, changes = model.Curvature(scale, scale), rng.normal(size=n), [], []
     np.testing.assert_array_equal(curvature.direction(gradient), -scale * gradient)
     for turn in range(2 * model.MEMORY):
         # Steps that lower the curvature are not kept.

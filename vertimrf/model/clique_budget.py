@@ -13,11 +13,11 @@ from ..kernels import eliminate as kernels
 from .junction_tree import (
     Edge,
     JunctionTree,
-    as_masks,
     check_edge,
     checked_sizes,
     junction_tree,
     rooted,
+    spanning_forest,
 )
 
 # Attributes of a component that is cheap to triangulate as a whole.
@@ -70,7 +70,7 @@ class CliqueBudget:
         return (
             best
             if best.largest <= max(self.limit, self.largest)
-            else rooted(self._sizes, as_masks(self._cliques))
+            else rooted(self._sizes, self._cliques)
         )
 
     def try_clique(self, attributes: Iterable[int]) -> bool:
@@ -93,12 +93,7 @@ class CliqueBudget:
 
     def _take(self, cliques: Flags) -> None:
         """Replace the cliques, and link them in a forest."""
-        self._cliques = cliques
-        packed = np.packbits(cliques, axis=1, bitorder="little")
-        words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
-        words[:, : packed.shape[1]] = packed
-        self._links = np.empty(len(packed), np.int64)
-        kernels.forest(words.view(np.uint64), self._links)
+        self._cliques, self._links = cliques, spanning_forest(cliques)
 
     def _with(self, edges: Iterable[Edge]) -> tuple[Flags, Flags] | None:
         """Neighbours and cliques with some edges added; the present cliques if they contain all

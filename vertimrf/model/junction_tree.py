@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Flags, Ints, Pair
+from ..arrays import Flags, Integers, Ints, Pair
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
@@ -158,7 +158,7 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
     found = kernels.triangulate(
         neighbours, np.ones(count, np.bool_), cells, np.log(cells), math.inf, cliques
     )
-    return rooted(sizes, as_masks(cliques[:found]))
+    return rooted(sizes, cliques[:found])
 
 
 def checked_sizes(sizes: Sequence[int]) -> Ints:
@@ -185,39 +185,36 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def as_masks(rows: Flags) -> list[int]:
-    """Rows of a matrix as bit masks [shape=(masks, count), bool]."""
-    packed = np.packbits(rows, axis=1, bitorder="little")
-    return [int.from_bytes(row.tobytes(), "little") for row in packed]
-
-
-def spanning_forest(cliques: Sequence[int]) -> list[set[int]]:
-    """A junction forest: neighbours of every clique in the maximum spanning forest by the number of
-    shared attributes.
+def spanning_forest(cliques: Flags) -> Integers:
+    """A junction forest: the maximum spanning forest of cliques by the number of shared attributes.
 
     All such forests have the same separators.
 
     Args:
-        cliques: maximal cliques of a chordal graph, as bit masks.
+        cliques: maximal cliques of a chordal graph [shape=(m, n), bool].
+
+    Returns:
+        The neighbour by which each clique was joined, or -1 [shape=(m,), int64].
     """
-    words = -(-max(c.bit_length() for c in cliques) // 64)
-    masks = np.frombuffer(b"".join(c.to_bytes(8 * words, "little") for c in cliques), "<u8")
-    links = np.empty(len(cliques), np.int64)
-    kernels.forest(masks.reshape(-1, words).astype(np.uint64), links)
+    packed = np.packbits(cliques, axis=1)
+    words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
+    words[:, : packed.shape[1]] = packed
+    links = np.empty(len(packed), np.int64)
+    kernels.forest(words.view(np.uint64), links)
+    return links
+
+
+def rooted(sizes: Ints, rows: Flags) -> JunctionTree:
+    """A junction tree of cliques [shape=(m, n), bool], rooted at each component's largest clique,
+    with parents first.
+    """
+    cliques = [tuple(np.flatnonzero(row).tolist()) for row in rows]
     forest: list[set[int]] = [set() for _ in cliques]
-    for i, j in enumerate(links.tolist()):
+    for i, j in enumerate(spanning_forest(rows).tolist()):
         if j >= 0:
             forest[i].add(j)
             forest[j].add(i)
-    return forest
-
-
-def rooted(sizes: Ints, cliques: Sequence[int]) -> JunctionTree:
-    """A junction tree of cliques (bit masks), rooted at each component's largest clique, with
-    parents first.
-    """
-    forest = spanning_forest(cliques)
-    cells = [math.prod(sizes[i] for i in bits(c)) for c in cliques]
+    cells = [math.prod(sizes[a] for a in c) for c in cliques]
     order: list[int] = []
     parents: list[int] = []
     seen: set[int] = set()
@@ -239,4 +236,4 @@ def rooted(sizes: Ints, cliques: Sequence[int]) -> JunctionTree:
                 order.append(child)
                 parents.append(place[c])
                 queue.append(child)
-    return JunctionTree(sizes, tuple(tuple(bits(cliques[i])) for i in order), tuple(parents))
+    return JunctionTree(sizes, tuple(cliques[i] for i in order), tuple(parents))

@@ -220,7 +220,8 @@ def balanced_marginals(
     sizes: Sequence[int], rows: int, batches: int, candidates: int
 ) -> list[Ints]:
     """Marginals that are balanced: those of one attribute, of two and of three, smallest first."""
-    varying = [a for a, size in enumerate(sizes) if size > 1]
+    most = CELLS_PER_ROW * rows / batches
+    varying = [a for a, size in enumerate(sizes) if 1 < size <= most]
     out: list[Ints] = []
     cells, lookups = 0, 0.0
     for way in (1, 2, 3):
@@ -228,13 +229,13 @@ def balanced_marginals(
             break
         for attributes in sorted(
             itertools.combinations(varying, way),
-            key=lambda attributes: math.prod(sizes[a] for a in attributes),
+            key=lambda attributes: math.prod(map(sizes.__getitem__, attributes)),
         ):
             more = math.prod(sizes[a] for a in attributes)
             cells += more
             # Look-ups in a table of SLOW cells take twice as long: caches keep fewer.
             lookups += rows * candidates * (1 + more / SLOW)
-            if more > CELLS_PER_ROW * rows / batches or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
+            if more > most or cells > MAX_CELLS or lookups > MAX_LOOKUPS:
                 break
             out.append(attributes)
     return out

@@ -23,7 +23,7 @@ from ..arrays import Codes, Floats, Integers, Ints, memory
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
-from ..kernels.jit import for_each, in_slices
+from ..kernels.jit import for_each, in_slices, threads
 from .couple import codes_of, couple
 from .domain_compression import Compression
 from .markov_random_field import MarkovRandomField
@@ -137,7 +137,9 @@ def _sample(
             if progress is not None:
                 progress(done[0], rows)
 
-    for_each(batches, draw_batch)
+    # A few rows are drawn before another thread wakes.
+    with threads(1 if rows * candidates <= SLICE else None):
+        for_each(batches, draw_batch)
     return codes
 
 

@@ -30,7 +30,7 @@ from vertimrf.trial import run_protocol
 
 RECORDS = 4000
 PACKAGE = Path(vertimrf.__file__).parent
-CLASSES = {name for _, name in KINDS.values()}
+CLASSES = {name for _, name, _ in KINDS.values()}
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def registered(monkeypatch):
     module = ModuleType("vertimrf.releases.dealer.parameters")
     module.DealtCounts = DealtCounts
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(KINDS, "dealer", ("dealer", "DealtCounts"))
+    monkeypatch.setitem(KINDS, "dealer", ("dealer", "DealtCounts", ""))
     DEALER.clear()
 
 

@@ -127,7 +127,13 @@ class PlanOptions:
     tau: int = described(TAU, "Largest clique of the global model, in cells.")
     encoder: str = described(
         AUTO,
-        "auto (encrypted if two parties state the same people, else count-sketch); count-sketch; encrypted (parties may collude); scheduled-pairs; grr (baseline, replace one record); published (not private).",
+        "; ".join(
+            [
+                "auto (encrypted if two parties state the same people, else count-sketch)",
+                *(name + words for name, (_, _, words) in KINDS.items()),
+            ]
+        )
+        + ".",
     )
     claim_as_published: bool = described(
         False, "Needed for the published encoder: its claim does not hold."

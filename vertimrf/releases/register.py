@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from .release import CrossPartyRelease
 
 REMEDY = "have the plan made again"
-# By the name that users ask for: the folder, and the class in its parameters.py. The first is the default.
+# By the name that users ask for: the folder, the class in its parameters.py, and what help adds to
+# the name. The first is the default.
 KINDS = {
-    "count-sketch": ("count_sketches", "CountSketches"),
-    "encrypted": ("encrypted_counts", "EncryptedCounts"),
-    "scheduled-pairs": ("scheduled_pairs", "ScheduledPairs"),
-    "grr": ("randomised_responses", "RandomisedResponses"),
-    "published": ("shared_keys", "SharedKeys"),
+    "count-sketch": ("count_sketches", "CountSketches", ""),
+    "encrypted": ("encrypted_counts", "EncryptedCounts", " (parties may collude)"),
+    "scheduled-pairs": ("scheduled_pairs", "ScheduledPairs", ""),
+    "grr": ("randomised_responses", "RandomisedResponses", " (baseline, replace one record)"),
+    "published": ("shared_keys", "SharedKeys", " (not private)"),
 }
 
 
@@ -35,7 +36,7 @@ def kind_of(encoder: Any) -> type[CrossPartyRelease]:
     """
     if encoder not in [*KINDS]:
         raise PlanError(f"Unknown encoder {encoder!r}; this version knows {', '.join(KINDS)}.")
-    folder, name = KINDS[encoder]
+    folder, name, _ = KINDS[encoder]
     kind: type[CrossPartyRelease] = getattr(
         import_module(f".{folder}.parameters", __package__), name
     )

@@ -116,7 +116,7 @@ class Side:
 
 
 class CrossPartyRelease(ABC):
-    """Base class of the five kinds of release.
+    """Base class of the kinds of release; a plan without any has :class:`.Nothing`.
 
     Attributes:
         encoder: the name by which users ask for this kind.

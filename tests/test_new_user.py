@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from builders import temporal
 from commands import good, refused, run
@@ -404,6 +405,7 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
         (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
         (["1.234,5 €", "7 €", "0,5€"], ",", [1234.5, 7, 0.5]),
         (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
+        (["\u22121.5", "20", "+3"], ".", [-1.5, 20, 3]),
     ],
 )
 def test_numbers_as_people_write_them(tmp_path, cells, format, numbers):
@@ -419,6 +421,21 @@ def test_numbers_as_people_write_them(tmp_path, cells, format, numbers):
     odd = pd.DataFrame({"x": [*cells, "1,2,3", "12 dogs", "1.2.3"]})
     synthesizer = Synthesizer(draft.schema).fit(odd, epsilon=1.0)
     assert synthesizer.dropped.records == 3
+
+
+def test_times_of_day_as_people_write_them(tmp_path):
+    times = {"at": ["6:53", "23:05"], "until": ["6:53 PM", "12:05 AM"], "sum": [str(10**25), "7"]}
+    pd.DataFrame({name: cells * 9 for name, cells in times.items()}).to_csv(tmp_path / "t.csv")
+    draft = vertimrf.draft_schema(tmp_path / "t.csv")
+    at, until = draft.schema.attributes[-2:]
+    assert (at.calendar, at.format) == ("time", "%H:%M")
+    assert (until.calendar, until.format) == ("time", "%I:%M %p")
+    codes = [
+        one.encoder("x")(pa.chunked_array([pa.array(times[one.name])])).tolist()
+        for one in (at, until)
+    ]
+    assert codes == [[0, 1], [1, 0]]
+    assert "'sum' has whole numbers of more than 64 bits" in str(draft.flags[-1])
 
 
 def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path):

@@ -327,6 +327,30 @@ def test_cells_of_csv_files_have_no_types_and_the_draft_says_what_it_takes_for_m
     assert (kept.encoder("x")(pa.chunked_array([pa.array(["NA", ""])])) == [3, -1]).all()
 
 
+@pytest.mark.parametrize("text", [".", "n/a", "#N/A", "<NA>"])
+def test_numbers_of_csv_files_may_lack_values_as_other_programs_write_them(tmp_path, text):
+    path = tmp_path / "t.csv"
+    cells = [text if i % 4 == 0 else str(i % 97 / 2) for i in range(N)]
+    pd.DataFrame({"pay": cells, "note": [text, *(["a"] * (N - 1))]}).to_csv(path, index=False)
+    pay, note = draft_schema(str(path)).schema.attributes
+    assert (pay.holds_numbers, pay.missing) == (True, True)
+    read = pay.encoder("x")(pa.chunked_array([pa.array([text, "0.5"])]))
+    assert read[0] == -1 != read[1]
+    assert note.values == ("a",)
+    # Listed, they are values.
+    kept = Attribute.categorical("note", ["a", text])
+    assert (kept.encoder("x")(pa.chunked_array([pa.array([text])])) == [1]).all()
+
+
+def test_a_draft_names_the_texts_for_which_numbers_are_taken_for_text(tmp_path):
+    path, some = tmp_path / "t.csv", [str(i % 97) for i in range(N)]
+    unknown = ["unknown" if i % 4 == 0 else cell for i, cell in enumerate(some)]
+    zips = [cell.rjust(2, "0") for cell in some]
+    pd.DataFrame({"pay": unknown, "zip": zips}).to_csv(path, index=False)
+    (flag,) = [str(flag) for flag in draft_schema(str(path)).flags]
+    assert "'pay' has numbers, and the text 'unknown' in some cells" in flag
+
+
 def test_a_csv_file_has_plain_cells_whatever_the_types(tmp_path):
     table = pa.table(
         {

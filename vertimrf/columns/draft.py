@@ -27,7 +27,7 @@ from .listed import Listed
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
-from .text import MISSING_TEXT, folded
+from .text import MISSING_TEXT, folded, parse
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
@@ -39,6 +39,8 @@ UNIQUE = 0.5
 # Whole numbers name records if there are more than this part of the records, and they have more
 # than LONG_NUMBER digits, or are more than COUNTED and leave few gaps.
 UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
+# A column that is no list has numbers beside texts if it has at most so many different ones of these.
+FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -172,7 +174,7 @@ def _drafted(
             format, instants = written[0], (written[1], None, written[2])
             years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
             flag(
-                f"has dates as {format}",
+                f"has {written[1]}s as {format}",
                 f"so it is read{years}; correct the format if it is another",
             )
     if instants is not None:
@@ -198,6 +200,12 @@ def _drafted(
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text")
+    odd = {text: n for text, n in counts.items() if texts and math.isnan(parse(text))}
+    if len(counts) > LISTED and 0 < len(odd) <= FEW_TEXTS:
+        flag(
+            f"has numbers, and the text {max(odd, key=odd.__getitem__)!r} in some cells",
+            "taken for text, without order; leave such cells empty to have numbers",
+        )
     return drafted_text(name, counts, missing, flag)
 
 
@@ -422,6 +430,8 @@ def _listed(name: str, numbers: Iterable[float], missing: bool) -> Attribute:
     least, most = min(numbers), max(numbers)
     whole = all(number % 1 == 0 for number in numbers)
     # Larger ones are no whole numbers of Arrow's.
+    if whole and any(isinstance(n, int) and abs(n) >= 1 << 64 for n in numbers):
+        raise Excluded("has whole numbers of more than 64 bits")
     whole = whole and least >= -(1 << 63) and most < (1 << (64 if least >= 0 else 63))
     listed = tuple(sorted({int(number) if whole else float(number) for number in numbers}))
     # No other type holds numbers so large.

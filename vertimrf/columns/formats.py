@@ -21,6 +21,8 @@ DATES = (
     *("%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+# Times of day by themselves, as 6:53 and 11:27 PM.
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 # How bytes are read that are invalid in a file's encoding.
@@ -37,6 +39,7 @@ def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
     Returns:
         The texts with a decimal point. A text that is no such number stays no number.
     """
+    texts = pc.replace_substring(texts, "\u2212", "-")
     group = rf"[\s\p{{Zs}}'’{',.'.replace(mark, '')}]"
     shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?([1-9]\d{{0,2}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
     bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{',.'.replace(mark, '')}]", "")
@@ -49,7 +52,7 @@ def plain_numbers(texts: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
 def dates_written(
     counts: Mapping[str, int], order: DateOrder | None
 ) -> tuple[str, Calendar, dict[float, int]] | None:
-    """The format that all texts of dates or timestamps have.
+    """The format that all texts of dates, timestamps or times of day have.
 
     Args:
         counts: records by text.
@@ -63,14 +66,17 @@ def dates_written(
         SchemaError: formats fit that mean different dates.
     """
     fitting: list[tuple[str, Calendar, dict[float, int]]] = []
+    forms: list[tuple[str, Calendar]] = [(clock, "time") for clock in CLOCKS]
     for date, time in itertools.product(DATES, TIMES):
-        calendar: Calendar = "timestamp" if time else "date"
+        forms.append((date + time, "timestamp" if time else "date"))
+    for form, calendar in forms:
         moments: dict[float, int] = {}
         with suppress(ValueError):
             for text, count in counts.items():
-                at = to_number(calendar, datetime.strptime(text.strip(), date + time))
+                moment = datetime.strptime(text.strip(), form)
+                at = to_number(calendar, moment.time() if calendar == "time" else moment)
                 moments[at] = moments.get(at, 0) + count
-            fitting.append((date + time, calendar, moments))
+            fitting.append((form, calendar, moments))
     if order is not None:
         first = order == "day-first"
         fitting = [

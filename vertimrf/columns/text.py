@@ -19,8 +19,8 @@ MAX_SIZE = 65_535
 # Codes of cells that have no value in the domain.
 MISSING, OUTSIDE = -1, -2
 # Cells of text columns that mean a missing value, unless an attribute lists them as values or says
-# which do.
-MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+# which do. Stata and SAS write a point.
+MISSING_TEXT = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", ".")
 
 
 def check_name(name: Any) -> None:

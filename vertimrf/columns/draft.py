@@ -430,9 +430,9 @@ def _listed(name: str, numbers: Iterable[float], missing: bool) -> Attribute:
     least, most = min(numbers), max(numbers)
     whole = all(number % 1 == 0 for number in numbers)
     # Larger ones are no whole numbers of Arrow's.
-    if whole and any(isinstance(n, int) and abs(n) >= 1 << 64 for n in numbers):
-        raise Excluded("has whole numbers of more than 64 bits")
     whole = whole and least >= -(1 << 63) and most < (1 << (64 if least >= 0 else 63))
+    if not whole and len({*map(float, numbers)}) < len({*numbers}):
+        raise Excluded("has whole numbers of more than 64 bits that no decimal tells apart")
     listed = tuple(sorted({int(number) if whole else float(number) for number in numbers}))
     # No other type holds numbers so large.
     type = "uint64" if whole and listed[-1] >= 1 << 63 else None

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
 from ..arrays import Texts
 from ..columns.cell_types import for_csv
@@ -494,7 +493,10 @@ def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
     """A writer of tables of this schema, piece by piece."""
     target = pa.PythonFile(sink, "w")
     if kind == ".parquet":
-        with pa.parquet.ParquetWriter(target, schema) as writer:
+        # With what it reads from networks, it would take a thirtieth of each start.
+        from pyarrow.parquet import ParquetWriter
+
+        with ParquetWriter(target, schema) as writer:
             yield writer
     elif kind in (".arrow", ".feather"):
         with pa.ipc.new_file(target, schema) as writer:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from ..arrays import Texts
 from ..errors import MessageError, TableError
@@ -206,11 +205,13 @@ def _batches(
 def _parquet(path: Path, read: ReadOptions) -> Pieces:
     # A dictionary that is not asked for is made by a cast, which refuses bytes that are no text.
     # Reading ahead would load whole row groups, which may be the whole file.
-    schema = pa.parquet.read_schema(path)
+    from pyarrow.parquet import ParquetFile, read_schema
+
+    schema = read_schema(path)
     asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
-        with pa.parquet.ParquetFile(
+        with ParquetFile(
             path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
         ) as file:
             # Each batch costs the same time besides its rows. Of many columns, batches take less memory.
@@ -491,7 +492,9 @@ def read_label(source: Source) -> PrivacyLabel:
                 else UNSTATED
             )
         if format.open is _parquet:
-            return _stated(pa.parquet.read_schema(path))
+            from pyarrow.parquet import read_schema
+
+            return _stated(read_schema(path))
         if format.open is not _arrow_file:
             return UNSTATED
         with pa.ipc.open_file(str(path)) as file:

@@ -83,15 +83,20 @@ class JunctionTree:
         holding = functools.reduce(
             operator.and_, (self._holding[a] for a in attributes), (1 << len(self.cliques)) - 1
         )
-        return min(bits(holding), key=lambda i: self.clique_cells[i], default=-1)
+        return self._by_size[(holding & -holding).bit_length() - 1] if holding else -1
+
+    @cached_property
+    def _by_size(self) -> list[int]:
+        """The cliques from the smallest to the largest."""
+        return sorted(range(len(self.cliques)), key=self.clique_cells.__getitem__)
 
     @cached_property
     def _holding(self) -> dict[int, int]:
-        """Per attribute the cliques that contain it, as a bit mask."""
+        """Per attribute the places of its cliques by size, as a bit mask."""
         holding = collections.defaultdict[int, int](int)
-        for c, clique in enumerate(self.cliques):
-            for a in clique:
-                holding[a] |= 1 << c
+        for place, c in enumerate(self._by_size):
+            for a in self.cliques[c]:
+                holding[a] |= 1 << place
         return holding
 
 

@@ -12,6 +12,8 @@ of the keyed digests of their ids (:mod:`vertimrf.releases.encrypted_counts.posi
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from ...arrays import Int32s, Integers, Ints
 from ...errors import MessageError
+from ...kernels.jit import for_each
 from ...kernels.ring import add_marks
 from ...progress import SILENT, Progress
 from . import lattice
@@ -83,13 +86,19 @@ def encrypt_rows(
     seed, random = lattice.new_seed(), Randomness()
     blocks = layout.pieces[piece]
     out = np.empty((len(blocks), layout.slots, len(PRIMES), N), np.uint32)
-    for block, words in zip(blocks, out, strict=True):
-        errors = random.errors(layout.slots, N)
-        words[:] = lattice.with_errors(secrets, errors, lattice.public_polynomial(seed, block))
+    drawn = [random.errors(layout.slots, N) for _ in blocks]
+    done, lock = itertools.count(max(blocks[0], 1)), threading.Lock()
+
+    def encrypt(i: int) -> None:
+        block, words = blocks[i], out[i]
+        words[:] = lattice.with_errors(secrets, drawn[i], lattice.public_polynomial(seed, block))
         if block:
             places = layout.places(codes[:, (block - 1) * N : block * N])
             add_marks(places, slots, added, moduli, words)
-            progress.advance(min(block * N, layout.capacity), layout.capacity, "rows")
+            with lock:
+                progress.advance(min(next(done) * N, layout.capacity), layout.capacity, "rows")
+
+    for_each(len(blocks), encrypt)
     return Rows(seed, out)
 
 

@@ -39,7 +39,7 @@ UNIQUE = 0.5
 # Whole numbers name records if there are more than this part of the records, and they have more
 # than LONG_NUMBER digits, or are more than COUNTED and leave few gaps.
 UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
-# A column that is no list has numbers beside texts if it has at most so many different ones of these.
+# Most different texts among numbers that the draft names.
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")

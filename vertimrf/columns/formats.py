@@ -21,8 +21,7 @@ DATES = (
     *("%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-# Times of day by themselves, as 6:53 and 11:27 PM.
-CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 # How bytes are read that are invalid in a file's encoding.
@@ -66,10 +65,8 @@ def dates_written(
         SchemaError: formats fit that mean different dates.
     """
     fitting: list[tuple[str, Calendar, dict[float, int]]] = []
-    forms: list[tuple[str, Calendar]] = [(clock, "time") for clock in CLOCKS]
-    for date, time in itertools.product(DATES, TIMES):
-        forms.append((date + time, "timestamp" if time else "date"))
-    for form, calendar in forms:
+    for form in (*CLOCKS, *map("".join, itertools.product(DATES, TIMES))):
+        calendar: Calendar = "time" if form in CLOCKS else "timestamp" if ":" in form else "date"
         moments: dict[float, int] = {}
         with suppress(ValueError):
             for text, count in counts.items():

@@ -15,10 +15,9 @@ from scipy import stats
 
 from vertimrf import Message, Plan, RunOptions
 from vertimrf.errors import MessageError, PlanError
-from vertimrf.kernels.jit import threads
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
-from vertimrf.releases.randomised_responses.encoding import order_of, respond
+from vertimrf.releases.randomised_responses.encoding import respond
 from vertimrf.releases.randomised_responses.estimation import count_marginal
 from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
 from vertimrf.trial import open_tables, run_protocol
@@ -201,12 +200,3 @@ def test_plans_and_messages_are_checked(plan, parts):
 def test_bad_parameters_are_one_sentence(bad):
     with pytest.raises(PlanError):
         RandomisedResponses(*bad)
-
-
-def test_an_order_is_that_of_a_stable_sort_on_any_threads():
-    rng = np.random.default_rng(0)
-    words = rng.integers(0, 2**64, 300, dtype=np.uint64)[rng.integers(0, 300, 5000)]
-    words[:2] = 0, 2**64 - 1
-    for number in (1, 2):
-        with threads(number):
-            np.testing.assert_array_equal(order_of(words), np.argsort(words, kind="stable"))

@@ -12,14 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...arrays import Bytes, Codes, Integers, Words
-from ...kernels.jit import for_each
+from ...arrays import Bytes, Codes, Words
 from ...kernels.prf import fill_words, tail
 from ..release import Side
 from .parameters import RandomisedResponses
-
-# Parts of a sort, a power of two.
-PARTS = 16
 
 
 def respond(
@@ -48,14 +44,12 @@ def respond(
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
     words = np.empty(digests.size, np.uint64)
     fill_words(k0, k1, digests, digests.size, tail(0, 0), words)
-    draws = 2 * len(attributes)
-    order, drawn = for_each(
-        2, lambda i: [entropy(8 * digests.size) for _ in range(draws)] if i else order_of(words)
-    )
-
-    def responses(i: int) -> Bytes:
-        size = plan.sizes[attributes[i]]
-        word, other = (np.frombuffer(drawn[2 * i + j], "<u8") for j in range(2))
+    order = np.argsort(words, kind="stable")
+    out = []
+    for attribute, column in zip(attributes, codes, strict=True):
+        size = plan.sizes[attribute]
+        word = np.frombuffer(entropy(8 * digests.size), "<u8")
+        other = np.frombuffer(entropy(8 * digests.size), "<u8")
         # Both probabilities are exact to about 2^-53, far below the accountant's grid.
         keep = (
             word < np.uint64(min(plan.unchanged(size) * 2.0**64, 2.0**64 - 2048))
@@ -63,32 +57,17 @@ def respond(
             else np.ones(word.size, bool)
         )
         shift = 1 + other % np.uint64(max(size - 1, 1))
-        changed = (codes[i].astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(
-            size
-        )
-        response: Bytes = changed.astype(np.uint8)[order][None]
-        return response
-
-    return tuple(for_each(len(attributes), responses))
-
-
-def order_of(words: Words) -> Integers:
-    """Stable order of words [shape=(n,), int64], sorted on several threads by their first bits."""
-    first = words >> np.uint64(64 - PARTS.bit_length() + 1)
-
-    def part(i: int) -> Integers:
-        places = np.flatnonzero(first == i)
-        return places[np.argsort(words[places], kind="stable")]
-
-    return np.concatenate(for_each(PARTS, part))
+        changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
+        out.append(changed.astype(np.uint8)[order][None])
+    return tuple(out)
 
 
 def encode(sketch: RandomisedResponses, side: Side) -> tuple[Bytes, ...]:
     """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
     digests, codes = side.gathered()
     # Sorted by digest, so that the responses do not depend on the order of rows.
-    order = order_of(digests)
-    digests, codes = digests[order], np.array(for_each(len(codes), lambda i: codes[i, order]))
+    order = np.argsort(digests, kind="stable")
+    digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
 
     def exact() -> bytes:
         return hashlib.blake2b(digests.tobytes() + codes.tobytes(), digest_size=32).digest()

@@ -99,33 +99,20 @@ class Balance:
         falls = float((prices * expected).max(initial=0.0)) / size * len(self._tables)
         unit = max(falls, 1e-9) / (kernels.FALLS - len(self._tables))
         taken, chosen = np.zeros(self._cells, np.int32), np.empty(size, np.int64)
-        several = blocks > 1 and size >= MIN_BLOCKS
-        alone = size - min(size // LAST, MAX_LAST) if several else 0
-        cells = np.zeros((1 + (blocks if several else 1), self._cells), np.int32)
+        blocks = blocks if size >= MIN_BLOCKS else 1
+        alone = size - min(size // LAST, MAX_LAST) if blocks > 1 else 0
+        cells = np.zeros((1 + blocks, self._cells), np.int32)
 
         def decide(first: int, last: int, blocks: int) -> None:
+            run = expected, prices, size, first, last, blocks, unit
             in_slices(
                 self._cells,
                 SLICE,
-                lambda begin, end: kernels.start_gaps(
-                    taken, expected, prices, size, first, last, blocks, unit, begin, end, cells
-                ),
+                lambda begin, end: kernels.start_gaps(taken, *run, begin, end, cells),
             )
             cuts = [first + (last - first) * i // blocks for i in range(blocks + 1)]
-            for_each(
-                blocks,
-                lambda i: kernels.pick(
-                    rows,
-                    self._firsts,
-                    stems,
-                    ends,
-                    prices,
-                    unit,
-                    cells[i],
-                    *cuts[i : i + 2],
-                    chosen,
-                ),
-            )
+            table = rows, self._firsts, stems, ends, prices, unit
+            for_each(blocks, lambda i: kernels.pick(*table, cells[i], cuts[i], cuts[i + 1], chosen))
 
         cuts = [*range(0, alone, ROUND), *range(alone, size, ROUND), size]
         for first, last in itertools.pairwise(cuts):
@@ -179,35 +166,31 @@ def stems_of(sizes: Sequence[int], marginals: Sequence[Ints]) -> tuple[Words, Wo
 
     Source: :func:`vertimrf.kernels.rows.pick` describes both arrays.
     """
-    # The longest attributes come last: so their cells side by side, and marginals with too many cells leave few holes.
+    # The longest attribute of a marginal comes last, so that those with too many cells leave no holes.
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
-    place = {a: i for i, a in enumerate(order)}
     spots = [0, *itertools.accumulate(sizes[a] for a in order)]
     after: dict[Ints, list[int]] = {}
     for attributes in marginals:
-        ordered = sorted(place[a] for a in attributes)
-        after.setdefault(tuple(ordered[:-1]), []).append(ordered[-1])
-    stems: list[Ints] = []
-    tables: Tables = {}
-    cells = 0
+        places = tuple(sorted(map(order.index, attributes)))
+        after.setdefault(places[:-1], []).append(places[-1])
+    stems, tables, cells = list[Ints](), Tables(), 0
     for first, ends in after.items():
-        ends.sort()
-        cuts = [i for i, t in enumerate(ends) if not i or t != ends[i - 1] + 1]
-        for i, j in itertools.pairwise([*cuts, len(ends)]):
-            begin, end = ends[i], ends[j - 1] + 1
-            width = spots[end] - spots[begin]
-            shape = [sizes[order[t]] for t in first]
-            strides = [math.prod(shape[k + 1 :]) * width for k in range(len(first))]
-            lead = sum(spots[t] * stride for t, stride in zip(first, strides, strict=True))
-            columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
-            stems.append((*itertools.islice(columns, 4), cells - lead - spots[begin], begin, end))
-            mine = {order[t]: stride for t, stride in zip(first, strides, strict=True)}
-            for t in range(begin, end):
-                tables[tuple(sorted((*mine, order[t])))] = (
-                    cells + spots[t] - spots[begin],
-                    mine | {order[t]: 1},
-                )
-            cells += math.prod(shape) * width
+        # Neighbours in the order: places less ranks are the same.
+        for _, some in itertools.groupby(enumerate(sorted(ends)), lambda pair: pair[1] - pair[0]):
+            lasts = [last for _, last in some]
+            start, end = spots[lasts[0]], lasts[-1] + 1
+            strides: dict[int, int] = {}
+            combinations, lead = spots[end] - start, start
+            for t in reversed(first):
+                strides[t] = combinations
+                lead += spots[t] * combinations
+                combinations *= sizes[order[t]]
+            columns = itertools.chain(*strides.items(), (0,) * 4)
+            stems.append((*itertools.islice(columns, 4), cells - lead, lasts[0], end))
+            for t in lasts:
+                mine = {order[one]: stride for one, stride in (strides | {t: 1}).items()}
+                tables[tuple(sorted(mine))] = cells + spots[t] - start, mine
+            cells += combinations
     return (
         np.array(list(zip(order, spots, strict=False)), np.uint64).reshape(-1, 2),
         np.array(stems, np.int64).reshape(-1, 7).astype(np.uint64),

@@ -57,6 +57,8 @@ TREND = 30.0
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
 # A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
 EARLY = 0.1
+# A value has at least this part of its count's standard deviation at the start.
+LEAST = 0.05
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
 CONTRADICTION = 30.0
@@ -184,7 +186,7 @@ def fit(
         factors.rule_out([(f.attributes, f.logs) for f in zeros])
     for f in kept:
         factors.add(f.attributes, f.logs)
-    for attribute, logs in _independent(measurements).items():
+    for attribute, logs in _independent(measurements, total).items():
         if not any(attribute in f.attributes for f in kept):
             factors.add((attribute,), logs)
     dual = Dual(factors, measurements, total)
@@ -332,19 +334,48 @@ def _followed(measurements: Sequence[Measurement], expected: Floats) -> Floats:
     return _per_cell(measurements, shares)
 
 
-def _independent(measurements: Sequence[Measurement]) -> dict[int, Floats]:
+def _independent(measurements: Sequence[Measurement], total: float) -> dict[int, Floats]:
     """Centred logs of every measured attribute's counts."""
     logs: dict[int, Floats] = {}
     for m in one_way_margins(measurements):
-        # Counts are at least half a standard deviation. A bin's count is spread equally over its
-        # values.
-        counts, (bins,) = np.maximum(m.counts, 0.5 * m.errors), m.bins
+        # A bin's count is spread equally over its values.
+        counts, (bins,) = positive_counts(m.counts, m.errors, total), m.bins
         if bins is not None:
             counts = (counts / np.maximum(np.bincount(bins, minlength=counts.size), 1))[bins]
         logs[m.attributes[0]] = np.log(counts) - float(
             (counts * np.log(counts)).sum() / counts.sum()
         )
     return logs
+
+
+def positive_counts(counts: Floats, errors: Floats, total: float) -> Floats:
+    """Positive counts with a given sum that are nearest to noisy ones, in standard errors.
+
+    Noisy counts that are raised to be positive have a larger sum. If all were scaled down to the total, a
+    column with many rare values would have too many records of these, and a mean that is too
+    large.
+
+    Args:
+        counts: noisy counts [shape=(size,), float64].
+        errors: their standard deviations [shape=(size,), float64].
+        total: record count.
+
+    Returns:
+        Counts of at least LEAST standard deviations each [shape=(size,), float64]: all others are
+        lowered by one multiple of their variances.
+    """
+    least, variances = LEAST * errors, np.square(errors)
+    if not variances.all():
+        return np.maximum(counts, least)
+    # Counts reach their least in this order, as the multiple grows.
+    multiples = (counts - least) / variances
+    order = np.argsort(-multiples)
+    rest = np.cumsum(np.append(0.0, least[order[::-1]]))[-2::-1]
+    lowering = (np.cumsum(counts[order]) + rest - total) / np.cumsum(variances[order])
+    above = np.flatnonzero(multiples[order] > lowering)
+    multiple = lowering[above[-1]] if above.size else np.inf
+    out: Floats = np.maximum(counts - multiple * variances, least)
+    return out
 
 
 def _edges(sets: Sequence[Measurement | Factor]) -> set[Pair]:

@@ -47,7 +47,7 @@ CALLED = {
     "--domain-share": "share of epsilon|epsilon",
     "--draws": "number of draws",
     "--epsilon": "epsilon",
-    "--expected-records": "expected.records",
+    "--expected-records": "expected.records|MB are needed",
     "--marginals": "number of marginals",
     "--records-per-person": "A person has|records of one person|records-per-person",
     "--rows": "rows|Rows|MB are needed",

@@ -719,7 +719,7 @@ def test_a_ledger_fits_a_terminal(folder):
     assert len(table) > 8
     assert max(map(len, table)) <= 100
     # Nothing is lost by it.
-    for word in ("one-way", "marginals", "county", "discrete", "Gaussian", "sketches"):
+    for word in ("one-way", "marginal", "county", "discrete", "Gaussian", "sketches"):
         assert word in " ".join(table)
 
 

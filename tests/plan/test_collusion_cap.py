@@ -12,6 +12,7 @@ from vertimrf import Plan
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.options import MIN_MESSAGE_BYTES
+from vertimrf.releases.nothing import NOTHING
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 SHARED = schema_of(left=(16, 7, 4, 2), right={"left0": 16, "right0": 5, "right1": 3})
@@ -90,7 +91,7 @@ def test_the_search_ends_whatever_the_planner_does():
 
     class Priced:
         def __init__(self, size):
-            self.size, self.sketch, self.agreement = size, None, ()
+            self.size, self.sketch, self.agreement = size, NOTHING, ()
             self.colluding_epsilon = 3.0 if size < 54_321 else 30.0
 
         def ledger(self):

@@ -11,6 +11,7 @@ from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.merge import merge_schemas
 from vertimrf.plan.summary import summary
 from vertimrf.releases.auto import ENCODERS, MOST_NUMBERS, STATED
+from vertimrf.releases.nothing import NOTHING
 
 TWO = replace(schema_of(one=(4, 2, 9), two=(5, 2)), same_people=True)
 KNOWN = {"expected_records": 20_000, "nonce": "n"}
@@ -52,7 +53,7 @@ def test_every_reason_has_a_case():
 def test_without_sketches_or_a_choice_there_is_no_reason():
     assert plan_with(TWO, encoder="count-sketch", **KNOWN).because == ""
     alone = plan_with(TWO, encoder="auto", shares=(0.1, 0.9, 0.0), **KNOWN)
-    assert (alone.sketch, alone.because) == (None, "")
+    assert (alone.sketch, alone.because) == (NOTHING, "")
 
 
 def test_a_plan_with_another_reason_is_refused():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
 from ..files.convert import from_json, to_json
-from .nothing import NOTHING
 
 if TYPE_CHECKING:
     from ..privacy.ledger import LedgerEntry
@@ -58,6 +57,8 @@ def sentence_of(entry: LedgerEntry, who: str) -> str:
 
 def release_to_json(release: CrossPartyRelease) -> dict[str, Any] | None:
     """The fields of a release with the name of its kind, as JSON-able values; None of nothing."""
+    from .nothing import NOTHING
+
     if release == NOTHING:
         return None
     named = to_json(release).items()
@@ -71,6 +72,8 @@ def release_from_json(data: Any) -> CrossPartyRelease:
     Raises:
         PlanError: an unknown kind, or parameters that it cannot have.
     """
+    from .nothing import NOTHING
+
     if data is None:
         return NOTHING
     named = from_json(data, dict[str, Any], "The plan's sketch", REMEDY, PlanError)

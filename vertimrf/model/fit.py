@@ -58,7 +58,7 @@ MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
 # A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
 EARLY = 0.1
 # A value has at least this part of its count's standard deviation at the start.
-LEAST = 0.05
+LEAST = 0.25
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
 CONTRADICTION = 30.0

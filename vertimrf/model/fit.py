@@ -57,7 +57,8 @@ TREND = 30.0
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
 # A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
 EARLY = 0.1
-# A value has at least this part of its count's standard deviation at the start.
+# At the start a value has at least this part of its count's standard deviation. Less scatters the
+# quartiles of smooth columns, more has too many records of rare values.
 LEAST = 0.25
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
@@ -352,7 +353,7 @@ def positive_counts(counts: Floats, errors: Floats, total: float) -> Floats:
     """Positive counts with a given sum that are nearest to noisy ones, in standard errors.
 
     Noisy counts that are raised to be positive have a larger sum. If all were scaled down to the total, a
-    column with many rare values would have too many records of these, and a mean that is too
+    column with many rare values would have too many records of these, and often a mean that is too
     large.
 
     Args:

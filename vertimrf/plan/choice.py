@@ -24,7 +24,8 @@ from .workload import Workload
 PUBLISHED_BINS = 8
 # Most bins of an attribute.
 COUNT_BINS = 256
-# What is published across parties: groups, and the parameters of the release; and that as a function of the budget (zCDP), of which it spends about so much.
+# What is published across parties: groups, and the parameters of the release; and that as a function
+# of the budget (zCDP), of which it spends about so much.
 Released = tuple[tuple[Group, ...], CrossPartyRelease]
 SketchChoice = Callable[[float], Released]
 

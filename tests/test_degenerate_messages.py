@@ -14,6 +14,8 @@ from vertimrf.model import off_tree
 from vertimrf.model.evidence import stand_out
 from vertimrf.model.local_marginal import LocalMarginal
 from vertimrf.model.measurement import Measurement
+from vertimrf.releases.count_sketches import estimation
+from vertimrf.releases.count_sketches.intersections import Cells
 
 PLANS = functools.cache(degenerate.plans)
 
@@ -85,6 +87,17 @@ def test_bins_are_those_that_follow(sound, bins):
         match=r"^The message of 'hospital': its bins of 'b' are not those that follow from its one-way marginal: have it made again\.$",
     ):
         read(wrong, plan)
+
+
+def test_contrasts_of_one_bin_are_no_measurement():
+    plan = PLANS()["contrasts"]
+    ones = np.ones((sum(plan.sketch.sizes), sum(plan.sketch.sizes)))
+    bins = [(np.arange(size),) for size in plan.sketch.sizes]
+    bins[1] = (np.zeros(2, np.int64),)
+    cells = Cells(ones, ones, ones, ones[0])
+    found = estimation._between_groups(plan, plan.sketch, bins, cells)
+    assert len(found) == 6
+    assert not any(1 in m.attributes for m in found)
 
 
 def test_sums_that_contradict_each_other_are_refused(sound):

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 
 from ..arrays import Ints, Pair
 from ..privacy.accountant import calibrate
@@ -55,12 +55,15 @@ class Target:
     halved: frozenset[int] = frozenset()
     bins: int = 2
 
-    @cached_property
+    @property
     def rho(self) -> float:
         """The budget (zCDP) that one Gaussian mechanism would have."""
-        return calibrate(
-            lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], self.epsilon, self.delta
-        )
+        return _of_one_mechanism(self.epsilon, self.delta)
+
+
+@lru_cache(maxsize=4)
+def _of_one_mechanism(epsilon: float, delta: float) -> float:
+    return calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], epsilon, delta)
 
 
 @dataclass(frozen=True)

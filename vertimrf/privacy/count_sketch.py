@@ -21,6 +21,7 @@ factor named in :func:`bucket_ratio`.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from functools import lru_cache
@@ -237,28 +238,44 @@ def _window(
     orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(
         buckets * float((mass * centred**2).sum())
     )
-    ends, chosen = [], [0.0]
-    for sign in (1.0, -1.0):
-        log_moment = np.empty(len(orders))
-        slope = np.empty(len(orders))
-        # One order at a time: large noise has many values.
-        for i, order in enumerate(orders):
-            tilted = sign * order * centred
-            top = tilted.max()
-            weighed = np.exp(tilted - top) * mass
-            total = weighed.sum()
-            log_moment[i] = buckets * (top + np.log(total))
-            slope[i] = buckets * (sign * centred * weighed).sum() / total
-        # With the record, the law of one bucket is tilted by its ratio.
-        ends.append(float(((log_moment + math.log(most / rare)) / orders).min()))
-        exponents = orders * slope - log_moment
-        chosen += [
-            sign * float(orders[int(np.argmin(np.abs(exponents - exponent)))])
-            for exponent in EXPONENTS
-        ]
-    low = max(math.floor(buckets * mean - ends[1]), buckets * int(index.min()))
-    high = min(math.ceil(buckets * mean + ends[0]), buckets * int(index.max()))
-    return low, high, list(dict.fromkeys(chosen))
+    # With the record, the law of one bucket is tilted by its ratio.
+    rarest = math.log(most / rare)
+    above, highest = _bounds(centred, mass, buckets, orders, rarest)
+    below, lowest = _bounds(-centred, mass, buckets, orders, rarest)
+    low = max(math.floor(buckets * mean - below), buckets * int(index.min()))
+    high = min(math.ceil(buckets * mean + above), buckets * int(index.max()))
+    return low, high, list(dict.fromkeys([0.0, *highest, *(-order for order in lowest)]))
+
+
+def _bounds(
+    gaps: Floats, mass: Floats, buckets: int, orders: Floats, rarest: float
+) -> tuple[float, list[float]]:
+    """The least Chernoff bound of the sum of ``buckets`` gaps, at a log probability of -``rarest``,
+    and the orders whose exponents are nearest to EXPONENTS.
+    """
+
+    # Large noise has many values, so orders are computed one at a time, and as few as can be.
+    @lru_cache(maxsize=None)
+    def at(i: int) -> tuple[float, float]:
+        """The bound by one order, and its exponent, which grows with the order."""
+        tilted = orders[i] * gaps
+        top = tilted.max()
+        weighed = np.exp(tilted - top) * mass
+        total = weighed.sum()
+        log_moment = buckets * (top + np.log(total))
+        slope = buckets * (gaps * weighed).sum() / total
+        return float((log_moment + rarest) / orders[i]), float(orders[i] * slope - log_moment)
+
+    def near(exponent: float) -> range:
+        """The last order of a smaller exponent, and the next; all if none has as large a one."""
+        every = range(len(orders))
+        place = bisect.bisect_left(every, exponent, key=lambda i: at(i)[1])
+        return every[max(place - 1, 0) : place + 1] if place < len(orders) else every
+
+    # The bound falls with the order up to this exponent, and rises beyond.
+    least = min(at(i)[0] for i in near(rarest))
+    nearest = (min(near(e), key=lambda i, e=e: abs(at(i)[1] - e)) for e in EXPONENTS)
+    return least, [float(orders[i]) for i in nearest]
 
 
 def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:

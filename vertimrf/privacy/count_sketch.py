@@ -24,7 +24,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy import fft
@@ -255,7 +255,7 @@ def _bounds(
     """
 
     # Large noise has many values, so orders are computed one at a time, and as few as can be.
-    @lru_cache(maxsize=None)
+    @cache
     def at(i: int) -> tuple[float, float]:
         """The bound by one order, and its exponent, which grows with the order."""
         tilted = orders[i] * gaps

@@ -312,7 +312,7 @@ def read_and_plan(
     check_target(epsilon, planning.delta)
     several = planning.records_per_person
     options.progress.step("reading tables")
-    with clock("reading"):
+    with clock("reading"), threads(options.num_threads):
         check_named(read.person is not None, several)
         domains = domain_budget(epsilon, planning)
         schema, parts = open_tables(tables, id, schema, read, domains, several)

@@ -109,7 +109,13 @@ def runs(*names: str) -> Callable[[Any], Any]:
     """
 
     def made(given: dict[str, Any]) -> RunOptions:
-        return RunOptions(**given, progress=for_terminal())
+        options = RunOptions(**given, progress=for_terminal())
+        if options.num_threads is not None:
+            from ..kernels.jit import threads
+
+            # Tables are read and written on as many.
+            click.get_current_context().with_resource(threads(options.num_threads))
+        return options
 
     return _options("options", RunOptions, made, names)
 

@@ -206,6 +206,12 @@ def column_numbers(
 
 def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for texts, which may have ornaments if they have a decimal mark."""
+    if mark is None:
+        # Looking for texts of missing values takes as long as reading numbers, which only NaN is.
+        with contextlib.suppress(pa.ArrowInvalid):
+            numbers = np.array(column.cast(pa.float64()).to_numpy())
+            if np.isnan(numbers).sum() == column.null_count:
+                return numbers, column.is_null().to_numpy()
     absent = pc.or_(
         column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
     ).to_numpy()

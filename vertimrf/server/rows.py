@@ -13,6 +13,7 @@ from ..columns.column import Attribute
 from ..columns.inside import Span
 from ..columns.places import Places
 from ..errors import TableError
+from ..kernels.jit import for_each
 from ..plan.defaults import HOLDERS_COLUMN
 from ..plan.equations import Equation, Rule
 from ..plan.rules import Order
@@ -91,10 +92,11 @@ def decode_pieces(
         ]
         if orders:
             keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)
-        columns = {
-            attribute.name: attribute.arrow(row, numbers)
-            for attribute, row, numbers in zip(attributes, piece, drawn, strict=True)
-        }
+        cells = for_each(
+            len(attributes),
+            lambda i, piece=piece, drawn=drawn: attributes[i].arrow(piece[i], drawn[i]),
+        )
+        columns = {a.name: column for a, column in zip(attributes, cells, strict=True)}
         for equation, attribute in computed.items():
             terms = {
                 term.name: np.where(away, np.nan, term.coded_numbers(row, numbers))

@@ -21,6 +21,7 @@ from ..arrays import Texts
 from ..columns.cell_types import for_csv
 from ..errors import TableError
 from ..files.results import opened, save
+from ..kernels.jit import for_each, in_slices
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
@@ -35,6 +36,9 @@ RecordBatches = Iterator[pa.RecordBatch]
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
+# Least rows of CSV that a thread formats.
+CSV_ROWS = 1 << 12
+NO_HEADER = pa.csv.WriteOptions(include_header=False)
 # Errors of Arrow's conversion of Python objects.
 UNFIT = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
 # Types of text, and the types of their bytes.
@@ -82,7 +86,7 @@ class Pieces:
         pending: list[pa.RecordBatch] = []
         rows = 0
         for batch in self.batches(columns, unreadable or self._refuse):
-            arrays = [mended(column) for column in batch.columns]
+            arrays = for_each(batch.num_columns, lambda i, batch=batch: mended(batch.column(i)))
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
             # Files of one table may have a column in several types. Batches are not cut where that
             # can be helped, because a piece of one keeps all of it in memory.
@@ -502,8 +506,23 @@ def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
         with pa.ipc.new_file(target, schema) as writer:
             yield writer
     else:
-        with (
-            pa.output_stream(target, compression="gzip" if kind == ".csv.gz" else None) as file,
-            pa.csv.CSVWriter(file, schema) as writer,
-        ):
-            yield writer
+        compression = "gzip" if kind == ".csv.gz" else None
+        with pa.output_stream(target, compression=compression) as file:
+            pa.csv.write_csv(schema.empty_table(), file)
+            yield _CsvRows(file)
+
+
+class _CsvRows:
+    """A writer of rows as CSV, which several threads format."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+
+    def write_table(self, table: pa.Table) -> None:
+        def formatted(begin: int, end: int) -> pa.Buffer:
+            out = pa.BufferOutputStream()
+            pa.csv.write_csv(table.slice(begin, end - begin), out, NO_HEADER)
+            return out.getvalue()
+
+        for rows in in_slices(table.num_rows, CSV_ROWS, formatted):
+            self._file.write(rows)

@@ -14,6 +14,7 @@ from ..arrays import Bytes, Codes, Flags, Int32s, Integers, Texts, Words
 from ..columns.column import Attribute
 from ..columns.text import MISSING, OUTSIDE
 from ..errors import SchemaError, TableError, VertiMRFError, some
+from ..kernels.jit import for_each
 from ..plan.impossible import Combination
 from .arrow import Pieces, header_doubt
 from .dropped import EXAMPLES, SHOWN, UNREADABLE, Dropped, Kind, Reason, Tally
@@ -250,6 +251,15 @@ class Columns:
             for domain, a in domains
         ]
 
+    def _coded(
+        self, attribute: Attribute, encoder: Encode, piece: pa.Table, before: int
+    ) -> tuple[Int32s, dict[Kind, Tally] | str]:
+        """As :func:`coded`; zeros, and what is wrong with the column's type, if it is."""
+        try:
+            return coded(attribute, encoder, piece, self.id, before)
+        except SchemaError as error:
+            return np.zeros(piece.num_rows, np.int32), str(error)
+
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
 
@@ -281,12 +291,16 @@ class Columns:
             ids, owners, present, fits = self._identified(piece, records, add)
             rows: list[Int32s] = []
             inside: list[Int32s] = []
-            for attribute, encoder, within in encoders:
-                try:
-                    column_codes, without = coded(attribute, encoder, piece, self.id, records)
-                except SchemaError as error:
-                    wrong.setdefault(attribute.name, str(error))
-                    column_codes, without = np.zeros(piece.num_rows, np.int32), {}
+            columns = for_each(
+                len(encoders),
+                lambda i, piece=piece, before=records: self._coded(*encoders[i][:2], piece, before),
+            )
+            for (attribute, _, within), (column_codes, without) in zip(
+                encoders, columns, strict=True
+            ):
+                if isinstance(without, str):
+                    wrong.setdefault(attribute.name, without)
+                    without = {}
                 if within is not None:
                     inside.append(column_codes)
                     column_codes = within[column_codes]

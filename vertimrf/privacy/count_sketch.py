@@ -234,8 +234,8 @@ def _window(
     without a record. ``most`` is the largest ratio.
     """
     mean = float((mass * index).sum() / mass.sum())
-    centred = index - mean
-    orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(
+    centred: Floats = index - mean
+    orders: Floats = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(
         buckets * float((mass * centred**2).sum())
     )
     # With the record, the law of one bucket is tilted by its ratio.
@@ -274,7 +274,7 @@ def _bounds(
 
     # The bound falls with the order up to this exponent, and rises beyond.
     least = min(at(i)[0] for i in near(rarest))
-    nearest = (min(near(e), key=lambda i, e=e: abs(at(i)[1] - e)) for e in EXPONENTS)
+    nearest = (min((abs(at(i)[1] - e), i) for i in near(e))[1] for e in EXPONENTS)
     return least, [float(orders[i]) for i in nearest]
 
 

@@ -92,11 +92,7 @@ def decode_pieces(
         ]
         if orders:
             keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)
-        cells = for_each(
-            len(attributes),
-            lambda i, piece=piece, drawn=drawn: attributes[i].arrow(piece[i], drawn[i]),
-        )
-        columns = {a.name: column for a, column in zip(attributes, cells, strict=True)}
+        columns = _columns(attributes, piece, drawn)
         for equation, attribute in computed.items():
             terms = {
                 term.name: np.where(away, np.nan, term.coded_numbers(row, numbers))
@@ -107,6 +103,14 @@ def decode_pieces(
             }
             columns[equation.name] = attribute.typed(equation.total(terms, attribute))
         yield pa.table(columns)
+
+
+def _columns(
+    attributes: Sequence[Attribute], codes: Integral, drawn: Sequence[Floats | None]
+) -> dict[str, pa.Array]:
+    """The values of all attributes, by name."""
+    cells = for_each(len(attributes), lambda i: attributes[i].arrow(codes[i], drawn[i]))
+    return {attribute.name: values for attribute, values in zip(attributes, cells, strict=True)}
 
 
 def decode_rows(

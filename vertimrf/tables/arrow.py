@@ -86,8 +86,7 @@ class Pieces:
         pending: list[pa.RecordBatch] = []
         rows = 0
         for batch in self.batches(columns, unreadable or self._refuse):
-            arrays = for_each(batch.num_columns, lambda i, batch=batch: mended(batch.column(i)))
-            batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
+            batch = _all_mended(batch)
             # Files of one table may have a column in several types. Batches are not cut where that
             # can be helped, because a piece of one keeps all of it in memory.
             if pending and (
@@ -337,6 +336,12 @@ def check_sound(batch: pa.RecordBatch) -> None:
             (part if raw is None else part.view(raw)).validate(full=True)
         if not pa.types.is_dictionary(column.type) or column.type.value_type not in RAW:
             column.validate(full=column.type not in RAW)
+
+
+def _all_mended(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with valid text in all columns."""
+    arrays = for_each(batch.num_columns, lambda i: mended(batch.column(i)))
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
 
 
 def mended(column: pa.Array) -> pa.Array:

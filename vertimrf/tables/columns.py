@@ -252,13 +252,17 @@ class Columns:
         ]
 
     def _coded(
-        self, attribute: Attribute, encoder: Encode, piece: pa.Table, before: int
-    ) -> tuple[Int32s, dict[Kind, Tally] | str]:
-        """As :func:`coded`; zeros, and what is wrong with the column's type, if it is."""
-        try:
-            return coded(attribute, encoder, piece, self.id, before)
-        except SchemaError as error:
-            return np.zeros(piece.num_rows, np.int32), str(error)
+        self, encoders: Sequence[tuple[Attribute, Encode, Any]], piece: pa.Table, before: int
+    ) -> list[tuple[Int32s, dict[Kind, Tally] | str]]:
+        """As :func:`coded`, for all columns; zeros and what is wrong for one of a wrong type."""
+
+        def one(i: int) -> tuple[Int32s, dict[Kind, Tally] | str]:
+            try:
+                return coded(*encoders[i][:2], piece, self.id, before)
+            except SchemaError as error:
+                return np.zeros(piece.num_rows, np.int32), str(error)
+
+        return for_each(len(encoders), one)
 
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
         """Encode a table piece by piece. Records that do not fit are left out and counted.
@@ -291,12 +295,8 @@ class Columns:
             ids, owners, present, fits = self._identified(piece, records, add)
             rows: list[Int32s] = []
             inside: list[Int32s] = []
-            columns = for_each(
-                len(encoders),
-                lambda i, piece=piece, before=records: self._coded(*encoders[i][:2], piece, before),
-            )
             for (attribute, _, within), (column_codes, without) in zip(
-                encoders, columns, strict=True
+                encoders, self._coded(encoders, piece, records), strict=True
             ):
                 if isinstance(without, str):
                     wrong.setdefault(attribute.name, without)

@@ -235,9 +235,8 @@ def _window(
     """
     mean = float((mass * index).sum() / mass.sum())
     centred: Floats = index - mean
-    orders: Floats = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(
-        buckets * float((mass * centred**2).sum())
-    )
+    spread = math.sqrt(buckets * float((mass * centred**2).sum()))
+    orders = np.geomspace(MIN_ORDER, 1e4, 140).astype(np.float64) / spread
     # With the record, the law of one bucket is tilted by its ratio.
     rarest = math.log(most / rare)
     above, highest = _bounds(centred, mass, buckets, orders, rarest)

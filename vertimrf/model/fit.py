@@ -56,7 +56,11 @@ TREND = 30.0
 # by less than the second.
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
 # A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
-EARLY = 0.1
+# Later steps correct the rest: fits of Adult and PISA end within the tolerance of exact steps' ends.
+EARLY = 0.3
+# Once a step gains less, the next one starts at its solution, and may be the last. Earlier ones start
+# at the model, because the solution before them overshoots where counts are precise.
+SETTLED = 0.2
 # At the start a value has at least this part of its count's standard deviation. Less scatters the
 # quartiles of smooth columns, more has too many records of rare values.
 LEAST = 0.25
@@ -270,7 +274,9 @@ def _descend(
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
         tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
-        theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        settled = gain < SETTLED
+        start = theta if settled else np.zeros_like(theta)
+        theta, expected = dual.step(weight, start, tolerance, options.iterations, report)
         before, misfit = misfit, dual.misfits(expected, parts)
         gain = float((before - misfit).max())
         least = min_improvement
@@ -284,7 +290,7 @@ def _descend(
                 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()),
             )
             unfollowed = left
-        if step and gain < least and tolerance == options.tolerance:
+        if settled and gain < least:
             break
     return expected
 

@@ -19,6 +19,10 @@ from .pair_marginals import merge_maps
 
 # Least records of a value. Its noisy count may be negative, but a condition on it must have mass.
 MIN_RECORDS = 1e-3
+# Of any distribution, records are multiples of so many standard errors, the least ones, and how often
+# each occurs is found in so many rounds. It must have so much more likelihood, a logarithm, than a
+# normal one, which has fewer parameters.
+LEVEL, MAX_LEVELS, ROUNDS, BETTER = 0.5, 256, 30, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +144,12 @@ def compress(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
 
 
 def value_shares(classes: BinMap, records: Floats, counts: Floats, sigma: float) -> Compression:
-    """Estimate P(value | class) from noisy one-way counts.
+    """Estimate P(value | class) from noisy one-way counts (empirical Bayes).
 
     Each count is shrunk towards the mean of its class, by the ratio of noise to the spread of the
-    class's counts (empirical Bayes; Efron and Morris, 1973).
+    class's counts (Efron and Morris, 1973). Where other distributions than a normal one explain the
+    counts better, it has the mean of the one that explains them best (Kiefer and Wolfowitz, 1956):
+    a value far above the others of its class stays there.
 
     Args:
         classes: the map value -> class [shape=(size,), int64].
@@ -155,14 +161,44 @@ def value_shares(classes: BinMap, records: Floats, counts: Floats, sigma: float)
         The attribute's compression.
     """
     width = np.bincount(classes)
+    mean = (records / width)[classes]
     gap = counts - (np.bincount(classes, weights=counts) / width)[classes]
-    variance = np.maximum(
-        np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1) - sigma**2, 0.0
-    )
-    kept = np.divide(
-        variance, variance + sigma**2, out=np.ones(len(width)), where=variance + sigma**2 > 0
-    )
-    records_of_value = np.maximum((records / width)[classes] + kept[classes] * gap, MIN_RECORDS)
-    return Compression(
-        classes, records_of_value / np.bincount(classes, weights=records_of_value)[classes]
-    )
+    spread = np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1)
+    noisy = np.maximum(spread, sigma**2)[classes]
+    kept = np.divide(noisy - sigma**2, noisy, out=np.ones(len(noisy)), where=noisy > 0)
+    means = mean + kept * gap
+    if sigma:
+        normal = -(np.square(gap) / noisy + np.log(noisy / sigma**2)) / 2
+        others, logs = _any_distribution(classes, mean + gap, sigma)
+        better = np.bincount(classes, weights=logs - normal) > BETTER
+        means = np.where(better[classes], others, means)
+    means = np.maximum(means, MIN_RECORDS)
+    return Compression(classes, means / np.bincount(classes, weights=means)[classes])
+
+
+def _any_distribution(classes: BinMap, counts: Floats, sigma: float) -> tuple[Floats, Floats]:
+    """Means of values given the noisy counts of their class, of any distribution, and logs of their
+    likelihoods [both shape=(size,), float64].
+    """
+    step = sigma * LEVEL
+    at = np.round(np.maximum(counts, 0.0) / step)
+    levels = np.unique(np.append(at, 0.0))[:MAX_LEVELS]
+    # Counts beyond the last level stay as they are.
+    means, logs = counts.copy(), np.zeros(len(counts))
+    inside = np.flatnonzero(at <= levels[-1])
+    order = inside[np.argsort(classes[inside], kind="stable")]
+    _, first, of = np.unique(classes[order], return_index=True, return_inverse=True)
+    shares = np.zeros((len(first), len(levels)))
+    np.add.at(shares, (of, np.searchsorted(levels, at[order])), 1.0)
+    width = shares.sum(axis=1, keepdims=True)
+    shares /= width
+    misfits = np.square((counts[order, None] - step * levels) / sigma) / 2
+    least = misfits.min(axis=1)
+    likely = np.exp(least[:, None] - misfits)
+    for _ in range(ROUNDS):
+        chances = np.einsum("vl,vl->v", likely, shares[of])
+        shares *= np.add.reduceat(likely / chances[:, None], first) / width
+    weights = likely * shares[of]
+    chances = weights.sum(axis=1)
+    means[order], logs[order] = weights @ (step * levels) / chances, np.log(chances) - least
+    return means, logs

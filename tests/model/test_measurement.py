@@ -11,6 +11,7 @@ from vertimrf.model.measurement import (
     best_measured,
     bin_table,
     by_measurement,
+    misfits,
     one_way_margins,
 )
 
@@ -19,16 +20,14 @@ def test_misfit_of_independence_is_near_zero_and_of_equality_large():
     rng = np.random.default_rng(2)
     product = np.outer([3000.0, 7000.0], [6000.0, 4000.0]) / 10_000
     nothing = (None, None)
-    scores = [
-        Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0).misfit(product)
-        for _ in range(400)
+    noisy = [
+        Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0) for _ in range(400)
     ]
+    scores = misfits(noisy, [product] * 400)
     # Half the sum of four folded normals: standard deviation 50 * 0.603; mean over 400 within 4 standard errors of 0.
     assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
-    assert (
-        Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0).misfit(np.full((2, 2), 2500.0))
-        > 4990
-    )
+    equal = Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0)
+    assert misfits([equal], [np.full((2, 2), 2500.0)])[0] > 4990
 
 
 def test_told_is_what_is_more_than_noise():
@@ -89,8 +88,8 @@ def test_contrasts_are_told_from_what_was_not_measured():
     squares = [both.squares(draw) for draw in noise]
     assert abs(np.mean(squares) - both.dimensions) < 5 * np.sqrt(2 / 4_000)
     # Half the L1 norm of such noise is 2 |z| / 2, of a mean that misfits leave out, give or take 0.6.
-    misfits = [both.misfit(draw) for draw in noise]
-    assert abs(np.mean(misfits)) < 5 * 0.61 / np.sqrt(4_000)
+    scores = misfits([both] * len(noise), list(noise))
+    assert abs(np.mean(scores)) < 5 * 0.61 / np.sqrt(4_000)
     with pytest.raises(ModelError, match="contrasts along"):
         Measurement((0,), (None,), np.zeros(2), 1.0, contrasts=(1,))
 

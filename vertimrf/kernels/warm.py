@@ -192,7 +192,7 @@ JOBS = (
         (
             (eliminate.triangulate, (L2, L1, F1, F1, float64, L2)),
             (eliminate.grow, (L2, I1, L2, I2, F1, F1, float64, int64, L1, L2)),
-            (eliminate.maximal, (L2,)),
+            (eliminate.maximal, (L2, int64)),
             (eliminate.forest, (U2, I1)),
         ),
     ),

@@ -86,18 +86,18 @@ class CliqueBudget:
         grown = self._with(edges)
         if grown is None:
             return False
-        self._neighbours, cliques = grown
+        self._neighbours, cliques, kept = grown
         if cliques is not self._cliques:
-            self._take(cliques[kernels.maximal(cliques)])
+            self._take(cliques[kernels.maximal(cliques, np.int64(kept))])
         return True
 
     def _take(self, cliques: Flags) -> None:
         """Replace the cliques, and link them in a forest."""
         self._cliques, self._links = cliques, spanning_forest(cliques)
 
-    def _with(self, edges: Iterable[Edge]) -> tuple[Flags, Flags] | None:
-        """Neighbours and cliques with some edges added; the present cliques if they contain all
-        edges. None if a clique would exceed the limit.
+    def _with(self, edges: Iterable[Edge]) -> tuple[Flags, Flags, int] | None:
+        """Neighbours and cliques with some edges added, and how many cliques remain; the present
+        cliques if they contain all edges. None if a clique would exceed the limit.
         """
         added = np.array([*edges], np.int64).reshape(-1, 2)
         for a, b in added.tolist():
@@ -109,5 +109,7 @@ class CliqueBudget:
         count = kernels.grow(*tree, cells, np.log(cells), *limit, gone, new)
         if count < 0:
             return None
+        if not count:
+            return neighbours, self._cliques, len(self._cliques)
         kept = self._cliques[~gone]
-        return neighbours, np.concatenate([kept, new[:count]]) if count else self._cliques
+        return neighbours, np.concatenate([kept, new[:count]]), len(kept)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Flags, Floats
-from .measurement import Measurement
+from .measurement import Measurement, squares
 
 # Expected share of marginals of mere noise among those that are taken.
 NOISE_AMONG = 0.5
@@ -30,7 +30,8 @@ def stand_out(measurements: Sequence[Measurement], expected: Sequence[Floats]) -
     Returns:
         One truth value for each measurement [shape=(measurements,), bool].
     """
-    chances = np.array([_chance(m, table) for m, table in zip(measurements, expected, strict=True)])
+    apart = squares(measurements, expected).tolist()
+    chances = np.array([_chance(m, each) for m, each in zip(measurements, apart, strict=True)])
     order = np.argsort(chances, kind="stable")
     limits = NOISE_AMONG * np.arange(1, len(order) + 1) / max(len(order), 1)
     below = np.flatnonzero(chances[order] <= limits)
@@ -39,8 +40,8 @@ def stand_out(measurements: Sequence[Measurement], expected: Sequence[Floats]) -
     return out
 
 
-def _chance(m: Measurement, expected: Floats) -> float:
-    """Probability that noise alone is so far from a model: the upper tail of chi-square, by the
+def _chance(m: Measurement, apart: float) -> float:
+    """Probability that noise alone is so far, in :func:`.squares`, from a model: the upper tail of chi-square, by the
     cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
 
     The sum of squares has the mean of a chi-square of as many degrees of freedom as there are cells,
@@ -53,5 +54,5 @@ def _chance(m: Measurement, expected: Floats) -> float:
     if not m.dimensions:
         return 1.0
     spread = 2 / (9 * m.directions)
-    root = (m.squares(expected) / m.dimensions) ** (1 / 3)
+    root = (apart / m.dimensions) ** (1 / 3)
     return 0.5 * math.erfc((root - 1 + spread) / math.sqrt(2 * spread))

@@ -38,7 +38,7 @@ from .domain_compression import Compression, compress, compressed_sizes, value_s
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
-from .measurement import BinMap, Measurement, by_measurement, one_way_margins
+from .measurement import BinMap, Measurement, by_measurement, one_way_margins, squares
 from .proximal_step import Dual, LogFactors
 
 # Least weight of a marginal that shows no more than independent attributes do.
@@ -191,17 +191,17 @@ def fit(
         factors.rule_out([(f.attributes, f.logs) for f in zeros])
     for f in kept:
         factors.add(f.attributes, f.logs)
-    for attribute, logs in _independent(measurements, total).items():
-        if not any(attribute in f.attributes for f in kept):
+    held = {a for f in kept for a in f.attributes}
+    others = [m for m in measurements if not held.issuperset(m.attributes)]
+    for attribute, logs in _independent(others, total).items():
+        if attribute not in held:
             factors.add((attribute,), logs)
     dual = Dual(factors, measurements, total)
     expected = dual.calibrate_at_factors()
     if measurements:
         expected = _descend(dual, measurements, expected, warm is not None, options)
-    loss = sum(
-        0.5 * m.squares(table)
-        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
-    )
+    apart = squares(measurements, by_measurement(expected, measurements))
+    loss = sum((0.5 * apart).tolist())
     out = MarkovRandomField(
         tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine
     )

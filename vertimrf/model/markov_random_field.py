@@ -142,13 +142,15 @@ class MarkovRandomField:
         """
         value_maps = [(None,) * len(attributes) for attributes in wanted] if bins is None else bins
         # Marginals of compressed attributes are computed over classes, and then spread over values.
-        maps = [
-            tuple(
-                self.classes[a].merged(bin_map) if a in self.classes else bin_map
-                for a, bin_map in zip(attributes, given, strict=True)
-            )
-            for attributes, given in zip(wanted, value_maps, strict=True)
-        ]
+        maps = value_maps
+        if self.classes:
+            maps = [
+                tuple(
+                    self.classes[a].merged(bin_map) if a in self.classes else bin_map
+                    for a, bin_map in zip(attributes, given, strict=True)
+                )
+                for attributes, given in zip(wanted, value_maps, strict=True)
+            ]
         classes: dict[int, BinMap | None] = {}
         pairs = [i for i, names in enumerate(wanted) if len(names) == 2 and names[0] != names[1]]
         of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
@@ -160,22 +162,33 @@ class MarkovRandomField:
             classes[a] = merge_maps(bin_maps)
         counts = {a: binned_sizes(self.tree.sizes[a : a + 1], (classes[a],))[0] for a in classes}
         for a, b in (wanted[i] for i in pairs):
-            self.check((a, b), counts[a] * counts[b], max_cells)
+            if counts[a] * counts[b] > max_cells:
+                self.check((a, b), counts[a] * counts[b], max_cells)
         tables = pair_marginals(
             self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
         )
+        known: dict[tuple[int, bytes | None], BinMap | None] = {}  # Many marginals share maps.
+
+        def left_of(a: int, bin_map: BinMap | None) -> BinMap | None:
+            key = a, None if bin_map is None else bin_map.tobytes()
+            if key not in known:
+                known[key] = class_bins(classes[a], bin_map)
+            return known[key]
+
         out = []
         for attributes, attribute_maps, given in zip(wanted, maps, value_maps, strict=True):
             if len(attributes) == 2 and attributes[0] != attributes[1]:
                 a, b = attributes
                 table = (tables[a, b] if a < b else tables[b, a].T) * self.total
-                left = [*map(class_bins, map(classes.get, attributes), attribute_maps)]
+                left = [*map(left_of, attributes, attribute_maps)]
             else:
                 names = tuple(int(a) for a in attributes)
                 self.check(names)
                 self.check(names, math.prod(self.tree.sizes[a] for a in names), max_cells)
                 table, left = self._of_classes(names, max_cells), list(attribute_maps)
-            table = bin_table(table, left, binned_sizes(table.shape, left))
+            if any(bin_map is not None for bin_map in left):
+                table = bin_table(table, left, binned_sizes(table.shape, left))
+            table = np.ascontiguousarray(table)
             for axis, (a, done, bin_map) in enumerate(
                 zip(attributes, attribute_maps, given, strict=True)
             ):

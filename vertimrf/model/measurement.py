@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -133,24 +134,10 @@ class Measurement:
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
         return replace(self, counts=self.counts[kept], sigma=sigma[kept], **changes)
 
-    def misfit(self, expected: Floats) -> float:
-        """R-score against a model, minus its expectation under noise alone (VertiMRF, phase 3;
-        PrivMRF).
-
-        Args:
-            expected: the model's expected counts [shape of ``counts``, float64].
-
-        Returns:
-            Half the L1 distance between ``counts`` and ``expected``, in records, minus its
-            expectation if the model is right.
-        """
-        apart = np.abs(self.contrasted(self.counts - expected)).sum()
-        return float(0.5 * apart) - self.misfit_by_noise
-
     @cached_property
     def misfit_by_noise(self) -> float:
         """Half the expected L1 norm of the noise, in records."""
-        return float(0.5 * np.sqrt(2 / np.pi) * self.errors.sum())
+        return float(noise_misfits([self])[0])
 
     @cached_property
     def margins(self) -> list[tuple[Floats, Floats]]:
@@ -169,7 +156,7 @@ class Measurement:
         Args:
             expected: the model's expected counts [shape of ``counts``, float64].
         """
-        return float(np.square(self.contrasted(self.counts - expected) / self.sigma).sum())
+        return float(squares([self], [expected])[0])
 
     def signal(self, expected: Floats) -> float:
         """Share of a model's squared residuals that noise does not explain, plus one standard
@@ -248,13 +235,83 @@ def by_measurement(cells: Floats, measurements: Sequence[Measurement]) -> list[F
     return [part.reshape(m.counts.shape) for part, m in zip(parts, measurements, strict=True)]
 
 
+def _alike(measurements: Sequence[Measurement]) -> Iterator[tuple[list[int], list[Measurement]]]:
+    """Places of measurements of one shape with the same unknown means, and these measurements: one
+    array operation takes all of them.
+    """
+    alike = collections.defaultdict[tuple[Ints, Ints], list[int]](list)
+    for i, m in enumerate(measurements):
+        alike[m.counts.shape, m.unknown].append(i)
+    for places in alike.values():
+        yield places, [measurements[i] for i in places]
+
+
+def _sigmas(some: Sequence[Measurement]) -> Floats:
+    """Standard deviations of measurements of one shape [shape=(measurements, *shape)]."""
+    out = np.empty((len(some), *some[0].counts.shape))
+    for row, m in zip(out, some, strict=True):
+        row[...] = m.sigma
+    return out
+
+
+def _residuals(
+    places: Sequence[int], some: Sequence[Measurement], expected: Sequence[Floats]
+) -> Floats:
+    """Counts of measurements of one kind less a model's [shape=(measurements, *shape)]."""
+    apart = np.array([m.counts for m in some]) - np.array([expected[i] for i in places])
+    return contrasted(apart, [axis + 1 for axis in some[0].unknown])
+
+
+def noise_misfits(measurements: Sequence[Measurement]) -> Floats:
+    """Half the expected L1 norm of each measurement's noise, in records [shape=(measurements,)]."""
+    for _, some in _alike([m for m in measurements if "misfit_by_noise" not in m.__dict__]):
+        freedom = np.sqrt([m.freedom for m in some])
+        errors = _sigmas(some).reshape(len(some), -1) * freedom[:, None]
+        norms = 0.5 * np.sqrt(2 / np.pi) * errors.sum(axis=1)
+        for m, norm in zip(some, norms.tolist(), strict=True):
+            m.__dict__["misfit_by_noise"] = norm  # Kept, as that of one is.
+    return np.array([m.misfit_by_noise for m in measurements])
+
+
+def misfits(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> Floats:
+    """R-scores against a model, minus their expectation under noise alone (VertiMRF, phase 3;
+    PrivMRF).
+
+    Args:
+        measurements: noisy marginals.
+        expected: the model's expected counts of each [shape of its ``counts``].
+
+    Returns:
+        For each, half the L1 distance between ``counts`` and ``expected``, in records, minus its
+        expectation if the model is right [shape=(measurements,), float64].
+    """
+    out = np.empty(len(measurements))
+    for places, some in _alike(measurements):
+        apart = _residuals(places, some, expected)
+        out[places] = 0.5 * np.abs(apart).reshape(len(some), -1).sum(axis=1)
+    return out - noise_misfits(measurements)
+
+
+def squares(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> Floats:
+    """Sums of a model's squared residuals, in units of sigma [shape=(measurements,), float64].
+
+    Args:
+        measurements, expected: as for :func:`misfits`.
+    """
+    out = np.empty(len(measurements))
+    for places, some in _alike(measurements):
+        terms = np.square(_residuals(places, some, expected) / _sigmas(some))
+        out[places] = terms.reshape(len(some), -1).sum(axis=1)
+    return out
+
+
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Select the measurement of least noise for each set of attributes."""
-    best: dict[Ints, Measurement] = {}
-    for m in measurements:
-        if m.attributes not in best or m.misfit_by_noise < best[m.attributes].misfit_by_noise:
-            best[m.attributes] = m
-    return [*best.values()]
+    best: dict[Ints, tuple[float, Measurement]] = {}
+    for m, noise in zip(measurements, noise_misfits(measurements).tolist(), strict=True):
+        if m.attributes not in best or noise < best[m.attributes][0]:
+            best[m.attributes] = noise, m
+    return [m for _, m in best.values()]
 
 
 def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -106,9 +106,9 @@ def class_bins(classes: Integers | None, bins: Integers | None) -> Integers | No
         classes: from :func:`merge_maps`.
         bins: the map.
     """
-    if bins is None or classes is None:
-        return bins
-    out = by_class(classes, bins)
+    if bins is None:
+        return None
+    out = bins if classes is None else by_class(classes, bins)
     return None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
 
 

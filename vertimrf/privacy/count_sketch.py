@@ -234,7 +234,7 @@ def _window(
     without a record. ``most`` is the largest ratio.
     """
     mean = float((mass * index).sum() / mass.sum())
-    centred: Floats = index - mean
+    centred = (index - mean).astype(np.float64)
     spread = math.sqrt(buckets * float((mass * centred**2).sum()))
     orders = np.geomspace(MIN_ORDER, 1e4, 140).astype(np.float64) / spread
     # With the record, the law of one bucket is tilted by its ratio.

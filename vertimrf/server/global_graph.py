@@ -33,7 +33,15 @@ from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, best_measured, one_way_margins, padded
+from ..model.measurement import (
+    BinMap,
+    Measurement,
+    best_measured,
+    misfits,
+    noise_misfits,
+    one_way_margins,
+    padded,
+)
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
@@ -128,9 +136,11 @@ def combine_graphs(
             larger = pairs
         tables = _expected(larger, independent)
         batch = max(len(pairs) // STEPS, 1)
-        tree, start = _grown(plan, local, larger, zeros, independent, tables, batch, progress)
-        apart = _misfits(larger, tables)[[len(m.attributes) == 2 for m in larger]]
-        if apart.sum() < sum(m.misfit_by_noise for m in pairs):
+        apart = misfits(larger, tables)
+        scores = np.where(stand_out(larger, tables), apart, 0.0)
+        tree, start = _grown(plan, local, larger, zeros, independent, scores, batch, progress)
+        of_pairs = apart[[len(m.attributes) == 2 for m in larger]]
+        if of_pairs.sum() < sum(noise_misfits(pairs).tolist()):
             start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
@@ -158,7 +168,7 @@ def _grown(
     larger: Sequence[Measurement],
     zeros: Sequence[Factor],
     independent: MarkovRandomField,
-    tables: Sequence[Floats],
+    scores: Floats,
     batch: int,
     progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
@@ -170,8 +180,7 @@ def _grown(
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = _begun(plan, sizes, zeros)
     value, fitted = _values(plan, larger), independent
-    scores = _misfits(larger, tables) * value
-    scores[~stand_out(larger, tables)] = 0.0
+    scores = scores * value
     waiting = set(np.flatnonzero(scores > 0).tolist())
     # For progress only: about so many attributes fit in a clique.
     varying = [size for size in sizes if size > 1]
@@ -205,7 +214,7 @@ def _grown(
         }
         if refused > added:
             # The graph is nearly full, so marginals that no longer fit are removed.
-            waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
+            waiting = _fitting(budget, larger, sorted(waiting))
         ending = len(waiting) < batch
         if ending:
             enter(order(), batch)
@@ -242,6 +251,14 @@ def _begun(plan: Plan, sizes: Sequence[int], zeros: Sequence[Factor]) -> CliqueB
     return budget
 
 
+def _fitting(
+    budget: CliqueBudget, larger: Sequence[Measurement], waiting: Sequence[int]
+) -> set[int]:
+    """The marginals for which a graph has room."""
+    room = for_each(len(waiting), lambda i: budget.has_room(larger[waiting[i]].attributes))
+    return set(itertools.compress(waiting, room))
+
+
 def _values(plan: Plan, larger: Sequence[Measurement]) -> Floats:
     """Weight of each marginal's misfit [shape=(marginals,), float64]."""
     return np.array(
@@ -265,13 +282,13 @@ def _compare_again(
     """
     pairs = [i for i in waiting if len(larger[i].attributes) == 2]
     some = [larger[i] for i in pairs]
-    scores[pairs] = _misfits(some, _expected(some, fitted)) * value[pairs]
+    scores[pairs] = misfits(some, _expected(some, fitted)) * value[pairs]
     stale = waiting.difference(pairs)
     while worst := sorted(
         stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[:first])
     ):
         some = [larger[i] for i in worst]
-        scores[worst] = _misfits(some, _expected(some, fitted)) * value[worst]
+        scores[worst] = misfits(some, _expected(some, fitted)) * value[worst]
         stale.difference_update(worst)
 
 
@@ -286,13 +303,6 @@ def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> lis
             out.append(i)
             part = {a: min(joined) if label in joined else label for a, label in part.items()}
     return out
-
-
-def _misfits(measurements: Sequence[Measurement], tables: Sequence[Floats]) -> Floats:
-    """Misfit of each measurement to a model's counts, in records (:meth:`.Measurement.misfit`)
-    [shape=(measurements,), float64].
-    """
-    return np.array([m.misfit(table) for m, table in zip(measurements, tables, strict=True)])
 
 
 def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:

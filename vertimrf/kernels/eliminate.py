@@ -325,12 +325,22 @@ def _between(cliques, links, touched, alive):  # type: ignore[no-untyped-def]
         alive: whether a clique is one of them, written [shape=(m,), bool].
     """
     m, n = cliques.shape
-    near = np.zeros(m, np.int64)
+    # Neighbours that are left of each clique: how many, and the exclusive or of their indices, which
+    # is the last one's index.
+    near, last = np.zeros(m, np.int64), np.zeros(m, np.int64)
     for i in range(m):
         alive[i] = True
-        if links[i] >= 0:
+        j = links[i]
+        if j >= 0:
             near[i] += 1
-            near[links[i]] += 1
+            near[j] += 1
+            last[i] ^= j
+            last[j] ^= i
+    ends, found = np.empty(n, np.int64), 0
+    for v in range(n):
+        if touched[v]:
+            ends[found] = v
+            found += 1
     leaves = np.empty(2 * m, np.int64)
     count = 0
     for i in range(m):
@@ -342,19 +352,17 @@ def _between(cliques, links, touched, alive):  # type: ignore[no-untyped-def]
         i = leaves[count]
         if not alive[i] or near[i] > 1:
             continue
-        j = np.int64(-1)
-        if near[i]:
-            for k in range(m):
-                if alive[k] and (links[k] == i or links[i] == k):
-                    j = np.int64(k)
+        j = last[i] if near[i] else np.int64(-1)
         needed = False
-        for v in range(n):
-            if cliques[i, v] and touched[v] and (j < 0 or not cliques[j, v]):
+        for e in range(found):
+            v = ends[e]
+            if cliques[i, v] and (j < 0 or not cliques[j, v]):
                 needed = True
         if not needed:
             alive[i] = False
             if j >= 0:
                 near[j] -= 1
+                last[j] ^= i
                 leaves[count] = j
                 count += 1
 
@@ -405,20 +413,22 @@ def grow(cliques, links, neighbours, edges, sizes, logs, limit, small, gone, new
             for u in range(n):
                 local[v, u] = neighbours[v, u] and inside[u]
     # Separators to the rest are complete.
+    part = np.empty(n, np.int64)
     for i in range(m):
         j = links[i]
         if j >= 0 and gone[i] != gone[j]:
+            found = 0
             for v in range(n):
                 if cliques[i, v] and cliques[j, v]:
-                    for u in range(n):
-                        if u != v and cliques[i, u] and cliques[j, u]:
-                            local[v, u] = True
+                    for e in range(found):
+                        local[v, part[e]] = local[part[e], v] = True
+                    part[found] = v
+                    found += 1
     count = triangulate(local, inside, sizes, logs, limit, new)
     if count >= 0:
         return count
     for v in range(n):
         inside[v] = touched[v]
-    part = np.empty(n, np.int64)
     for first in range(n):
         if touched[first]:
             part[0] = first

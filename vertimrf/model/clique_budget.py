@@ -48,7 +48,8 @@ class CliqueBudget:
     def __init__(self, sizes: Sequence[int], limit: float) -> None:
         self._sizes = checked_sizes(sizes)
         self.limit = limit
-        self._cells = np.array(self._sizes, np.float64)
+        cells = np.array(self._sizes, np.float64)
+        self._cells = cells, np.log(cells)
         self._neighbours = np.zeros((len(self._sizes),) * 2, np.bool_)
         self._take(np.eye(len(self._sizes), dtype=np.bool_))
 
@@ -103,10 +104,10 @@ class CliqueBudget:
         for a, b in added.tolist():
             check_edge(a, b, len(self._sizes))
         neighbours, gone = self._neighbours.copy(), np.empty(len(self._cliques), np.bool_)
-        new, cells = np.empty_like(neighbours), self._cells
+        new = np.empty_like(neighbours)
         tree = self._cliques, self._links, neighbours, added
         limit = float(self.limit), SMALL_COMPONENT
-        count = kernels.grow(*tree, cells, np.log(cells), *limit, gone, new)
+        count = kernels.grow(*tree, *self._cells, *limit, gone, new)
         if count < 0:
             return None
         if not count:

@@ -83,4 +83,6 @@ def test_chances_are_those_of_chi_square(squares):
     from vertimrf.model.evidence import _chance
 
     m = Measurement((0, 1), (None, None), EVEN + SIGMA * math.sqrt(squares / 16), SIGMA)
-    assert _chance(m, m.squares(EVEN)) == pytest.approx(chi2.sf(squares * 9 / 16, 9), rel=0.02, abs=2e-4)
+    assert _chance(m, m.squares(EVEN)) == pytest.approx(
+        chi2.sf(squares * 9 / 16, 9), rel=0.02, abs=2e-4
+    )

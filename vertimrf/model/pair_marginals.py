@@ -14,14 +14,16 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from ..arrays import Floats, Integers, Ints, Pair
 from ..kernels import carry as kernels
-from ..kernels.jit import for_each
+from ..kernels.jit import for_each, in_order
 from .junction_tree import JunctionTree, bits
 from .measurement import by_class
 from .passes import axis_map, merged_axes, strides_of
@@ -320,39 +322,36 @@ class _Pass:
             )
             if some:
                 crossing[c, d] = some
-        # A link waits for the links that feed it. The newest ready link goes first, so that few
-        # matrices are alive.
+        # A link waits for the links that feed it: those towards the root, then those away from it. Of
+        # the ready ones the last goes first, so that few matrices are alive.
+        links = sorted(crossing, key=lambda link: -link[0] if link[0] > link[1] else link[1])
         feeding: dict[Link, list[Link]] = {}
         uses: collections.Counter[Link] = collections.Counter()
-        for (c, d), some in crossing.items():
-            brought = {s for s in some if not self.cliques[c] >> s.attribute & 1}
+        for c, d in links:
+            brought = {s for s in crossing[c, d] if not self.cliques[c] >> s.attribute & 1}
             feeding[c, d] = [
                 (b, c)
                 for b in self.neighbours[c]
                 if b != d and brought.intersection(crossing.get((b, c), ()))
             ]
             uses.update(feeding[c, d])
-        waiting = {link: len(feeds) for link, feeds in feeding.items()}
-        ready = [link for link, number in waiting.items() if not number]
         alive: dict[Link, _Carried] = {}
-        while ready:
-            link = ready.pop()
-            carried = self._cross(
-                link, crossing[link], [(feed, alive[feed]) for feed in feeding[link]]
-            )
-            for feed in feeding[link]:
-                uses[feed] -= 1
-                if not uses[feed]:
-                    del alive[feed]
-            self._arrive(link, carried, partners, out)
-            if uses[link]:
-                alive[link] = carried
-                c, d = link
-                for e in self.neighbours[d]:
-                    if e != c and (d, e) in feeding and link in feeding[d, e]:
-                        waiting[d, e] -= 1
-                        if not waiting[d, e]:
-                            ready.append((d, e))
+        place, lock = {link: i for i, link in enumerate(links)}, threading.Lock()
+
+        def cross(i: int, _: int) -> None:
+            feeds = [(feed, alive[feed]) for feed in feeding[links[i]]]
+            carried = self._cross(links[i], crossing[links[i]], feeds)
+            self._arrive(links[i], carried, partners, out)
+            with lock:
+                if uses[links[i]]:
+                    alive[links[i]] = carried
+                for feed in feeding[links[i]]:
+                    uses[feed] -= 1
+                    if not uses[feed]:
+                        del alive[feed]
+
+        needs = [[place[feed] for feed in feeding[link]] for link in links]
+        in_order(needs, range(len(links)), numba.get_num_threads(), cross)
 
     def _cross(
         self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]

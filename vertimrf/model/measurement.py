@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -254,14 +254,6 @@ def _sigmas(some: Sequence[Measurement]) -> Floats:
     return out
 
 
-def _residuals(
-    places: Sequence[int], some: Sequence[Measurement], expected: Sequence[Floats]
-) -> Floats:
-    """Counts of measurements of one kind less a model's [shape=(measurements, *shape)]."""
-    apart = np.array([m.counts for m in some]) - np.array([expected[i] for i in places])
-    return contrasted(apart, [axis + 1 for axis in some[0].unknown])
-
-
 def noise_misfits(measurements: Sequence[Measurement]) -> Floats:
     """Half the expected L1 norm of each measurement's noise, in records [shape=(measurements,)]."""
     for _, some in _alike([m for m in measurements if "misfit_by_noise" not in m.__dict__]):
@@ -271,6 +263,22 @@ def noise_misfits(measurements: Sequence[Measurement]) -> Floats:
         for m, norm in zip(some, norms.tolist(), strict=True):
             m.__dict__["misfit_by_noise"] = norm  # Kept, as that of one is.
     return np.array([m.misfit_by_noise for m in measurements])
+
+
+def _apart(
+    measurements: Sequence[Measurement],
+    expected: Sequence[Floats],
+    score: Callable[[Floats, Sequence[Measurement]], Floats],
+) -> Floats:
+    """Sum over each measurement's cells of a score of its counts less a model's, which is taken for
+    measurements of one kind at once [shape=(measurements,)].
+    """
+    out = np.empty(len(measurements))
+    for places, some in _alike(measurements):
+        apart = np.array([m.counts for m in some]) - np.array([expected[i] for i in places])
+        scores = score(contrasted(apart, [axis + 1 for axis in some[0].unknown]), some)
+        out[places] = scores.reshape(len(some), -1).sum(axis=1)
+    return out
 
 
 def misfits(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> Floats:
@@ -285,11 +293,8 @@ def misfits(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> 
         For each, half the L1 distance between ``counts`` and ``expected``, in records, minus its
         expectation if the model is right [shape=(measurements,), float64].
     """
-    out = np.empty(len(measurements))
-    for places, some in _alike(measurements):
-        apart = _residuals(places, some, expected)
-        out[places] = 0.5 * np.abs(apart).reshape(len(some), -1).sum(axis=1)
-    return out - noise_misfits(measurements)
+    distances = _apart(measurements, expected, lambda apart, _: np.abs(apart))
+    return 0.5 * distances - noise_misfits(measurements)
 
 
 def squares(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> Floats:
@@ -298,11 +303,7 @@ def squares(measurements: Sequence[Measurement], expected: Sequence[Floats]) -> 
     Args:
         measurements, expected: as for :func:`misfits`.
     """
-    out = np.empty(len(measurements))
-    for places, some in _alike(measurements):
-        terms = np.square(_residuals(places, some, expected) / _sigmas(some))
-        out[places] = terms.reshape(len(some), -1).sum(axis=1)
-    return out
+    return _apart(measurements, expected, lambda apart, some: np.square(apart / _sigmas(some)))
 
 
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:

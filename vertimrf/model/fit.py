@@ -55,8 +55,7 @@ TREND = 30.0
 # Steps end when they lower the mean squared residual by less than the first, or after a warm start
 # by less than the second.
 MIN_IMPROVEMENT, MIN_ON_TOP = 0.001, 0.02
-# A step is solved to the tolerance or, if the step before it gained more, to this part of its gain. With
-# more, later steps gain what is left, and follow more noise: at 0.3, fits of NLTCS take four steps for three.
+# A step is solved to the tolerance or, if the step before it gained more, to this part of its gain.
 EARLY = 0.1
 # At the start a value has at least this part of its count's standard deviation. Less scatters the
 # quartiles of smooth columns, more has too many records of rare values.
@@ -271,11 +270,7 @@ def _descend(
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
         tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
-        # Steps that still gain much start at the model: the solution before them overshoots where
-        # counts are precise.
-        late = tolerance == options.tolerance
-        start = theta if late else np.zeros_like(theta)
-        theta, expected = dual.step(weight, start, tolerance, options.iterations, report)
+        theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
         before, misfit = misfit, dual.misfits(expected, parts)
         gain = float((before - misfit).max())
         least = min_improvement
@@ -289,7 +284,7 @@ def _descend(
                 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()),
             )
             unfollowed = left
-        if step and gain < least and late:
+        if step and gain < least and tolerance == options.tolerance:
             break
     return expected
 

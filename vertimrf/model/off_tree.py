@@ -84,12 +84,10 @@ class RowDual(StepDual):
         self._rows, self._fresh = self._tables.place(codes), self._tables.place(fresh)
         self._logs = np.zeros(codes.shape[1])
         # Counts are rounded multiples of the records per row.
-        drawn = self.calibrate(self.theta)
-        self.constrained = drawn[1] > (FEW_ROWS - 0.5) * records_per_row
+        self.constrained = self.calibrate(self.theta)[1] > (FEW_ROWS - 0.5) * records_per_row
         for cells in self._mean_groups:
             self.constrained[cells] = self.constrained[cells].all(axis=1, keepdims=True)
         self.sigma[~self.constrained] = UNMEASURED * total
-        self._reference = drawn
 
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
         """See :class:`StepDual`."""
@@ -102,12 +100,10 @@ class RowDual(StepDual):
         counts = self._tables.counts(self._rows, weights)
         return highest + math.log(mass / logs.size), counts
 
-    def absorb(self, theta: Floats) -> float:
+    def absorb(self, theta: Floats) -> None:
         """See :class:`StepDual`."""
         self._tables.add_logs(self._rows, theta, self._logs)
         self.theta += theta
-        self._reference = None
-        return 0.0
 
     @property
     def effective(self) -> float:

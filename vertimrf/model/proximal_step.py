@@ -124,24 +124,23 @@ class LogFactors:
             weights = np.exp(logs - highest)
             self._table(self.marginals, f)[...] = weights / weights.sum()
 
-    def rebalance(self) -> float:
+    def rebalance(self) -> None:
         """Rewrite the product of factors with smaller logs: centre them, and remove large parts
-        that cancel. Returns what the sum of their logs is less in every combination.
+        that cancel.
 
         Measurements that overlap but disagree make one factor grow and another shrink along their
         common attributes. The mean of each factor given its intersection with others is moved to
         one factor, where these parts cancel. Means given different intersections depend on each
         other, so several sweeps are needed.
         """
-        less = self._centre()
+        self._centre()
         for _ in range(SWEEPS):
             if self.logs.max(initial=0.0) < LARGE_LOG:
                 break
             for common, home, others in self._shared:
                 for f in others:
                     self._move(common, f, home)
-            less += self._centre()
-        return less
+            self._centre()
 
     @functools.cached_property
     def _shared(self) -> list[tuple[frozenset[int], int, list[int]]]:
@@ -181,12 +180,10 @@ class LogFactors:
         logs -= _spread(mean, kept, attributes)
         self._table(self.logs, home)[...] += _spread(mean, kept, self.engine.factors[home])
 
-    def _centre(self) -> float:
-        if not self._cells:
-            return 0.0
-        means = np.add.reduceat(self.logs * self.marginals, self.engine.offsets[:-1])
-        self.logs -= np.repeat(means, self._cells)
-        return float(means.sum())
+    def _centre(self) -> None:
+        for f in range(len(self.engine.factors)):
+            logs = self._table(self.logs, f)
+            logs -= float((logs * self._table(self.marginals, f)).sum())
 
     def _table(self, flat: Floats, f: int) -> Floats:
         shape = [self.engine.tree.sizes[a] for a in self.engine.factors[f]]
@@ -227,8 +224,6 @@ class StepDual(abc.ABC):
         )
         self.sigma = np.maximum(sigma, MIN_SIGMA * self.typical).astype(np.float64)
         self._curvature = Curvature(*np.zeros((2, 0)))
-        # What calibrate returns without parameters, once it is known.
-        self._reference: tuple[float, Floats] | None = None
 
     @abc.abstractmethod
     def calibrate(self, theta: Floats) -> tuple[float, Floats]:
@@ -239,12 +234,8 @@ class StepDual(abc.ABC):
         """
 
     @abc.abstractmethod
-    def absorb(self, theta: Floats) -> float:
-        """Add the parameters of the last calibration to the distribution [shape=(n,), float64].
-
-        Returns:
-            What the log of the normaliser is less afterwards.
-        """
+    def absorb(self, theta: Floats) -> None:
+        """Add the parameters of the last calibration to the distribution [shape=(n,), float64]."""
 
     def contrasted(self, cells: Floats) -> Floats:
         """Subtract the means that the measurements do not know [shape=(n,), float64]."""
@@ -271,10 +262,8 @@ class StepDual(abc.ABC):
 
         Parameters of contrasts are contrasts: they start at zero and their gradient has no means.
         """
-        known = None if theta.any() else self._reference
-        log_total, counts = known or self.calibrate(theta)
-        self._at, self._expected, self._log_total = theta, counts, log_total
-        counts = counts.copy()
+        log_total, counts = self.calibrate(theta)
+        self._at, self._expected = theta, counts.copy()
         value = self.total * log_total + descent.regularised(theta, self.measured, pull, counts)
         # If F is not finite, the line search shortens the step and the gradient is not used.
         return value, self.contrasted(counts) if math.isfinite(value) else counts
@@ -325,7 +314,7 @@ class StepDual(abc.ABC):
         )
         if self._at is not solution:
             self.value(pull, solution)
-        self._reference = self._log_total - self.absorb(solution), self._expected
+        self.absorb(solution)
         return solution, self._expected
 
 
@@ -386,13 +375,12 @@ class Dual(StepDual):
             log_total, counts = self.calibrate(nothing)
         if not math.isfinite(log_total):
             raise ModelError(OUT_OF_RANGE)
-        self._reference = log_total, counts
         return counts
 
-    def absorb(self, theta: Floats) -> float:
+    def absorb(self, theta: Floats) -> None:
         """See :class:`StepDual`."""
         self._terms.absorb(self.factors.logs, theta)
-        return self.factors.rebalance()
+        self.factors.rebalance()
 
 
 class CellTerms(NamedTuple):

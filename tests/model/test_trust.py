@@ -145,6 +145,26 @@ def test_a_contrast_is_compared_with_the_models_contrast():
     assert evidence.model_dependence[0] == pytest.approx(0.2, abs=0.01)
 
 
+def test_margins_that_were_added_to_a_contrast_are_no_dependence():
+    """The margins were taken from another model, in which half of the records have the first value of the first column."""
+    exact = np.outer([800.0, 200], [0.5, 0.5])
+    alone = [Measurement((a,), (None,), exact.sum(axis=1 - a), 1.0) for a in (0, 1)]
+    added = 250.0 + np.array([[10.0, -10], [-10, 10]])
+    contrast = Measurement((0, 1), (None, None), added, 40.0, contrasts=(0, 1), completed=True)
+    model = fit((2, 2), alone, 1000.0)
+    evidence = Evidence.of(model, alone, [contrast])
+    assert evidence.distance[0] == pytest.approx(0.02)
+    assert evidence.dropped == []
+
+
+@pytest.mark.parametrize("cells, lost", [(4, False), (9, False), (25, True)])
+def test_noise_of_few_cells_scatters_more(cells, lost):
+    """Two and a half times the mean of noise is two standard errors of one number: of 300 pairs, 14 are so far off."""
+    known = {"first": [0], "second": [1], "cells": [cells], "error": [20.0], "noise": [0.03]}
+    far = {"distance": [0.075], "dependence": [0.06], "model_dependence": [0.0], "spread": [20.0]}
+    assert Evidence.of_columns({"one_way": [9.0, 9.0], **known, **far}).dropped == [(0, 1)] * lost
+
+
 def dropping():
     """A model of independent attributes beside a measured dependence."""
     rng = np.random.default_rng(3)

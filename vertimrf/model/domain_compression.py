@@ -20,7 +20,7 @@ from .pair_marginals import merge_maps
 # Least records of a value. Its noisy count may be negative, but a condition on it must have mass.
 MIN_RECORDS = 1e-3
 # Of any distribution, records are multiples of so many standard errors, the least ones, and how often
-# each occurs is found in so many rounds. It must have so much more likelihood, a logarithm, than a
+# each occurs is found in so many rounds. Its log-likelihood must be larger by so much than that of a
 # normal one, which has fewer parameters.
 LEVEL, MAX_LEVELS, ROUNDS, BETTER = 0.5, 256, 30, 3.0
 
@@ -91,9 +91,10 @@ def compression_maps(
     """
     maps: dict[int, list[BinMap | None]] = {}
     for m in measurements:
-        if len(m.attributes) > 1:
-            for a, bins in zip(m.attributes, m.bins, strict=True):
-                maps.setdefault(a, []).append(bins)
+        for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+            # A one-way marginal distinguishes none.
+            alone = np.zeros(count if bins is None else len(bins), np.int64)
+            maps.setdefault(a, []).append(bins if len(m.attributes) > 1 else alone)
     out = {}
     for a, bin_maps in maps.items():
         classes = merge_maps(bin_maps) if a not in except_for else None
@@ -143,62 +144,52 @@ def compress(m: Measurement, classes: Mapping[int, BinMap]) -> Measurement:
     return replace(m, bins=tuple(bins), counts=bin_table(m.counts, sums, shape), sigma=sigma)
 
 
-def value_shares(classes: BinMap, records: Floats, counts: Floats, sigma: float) -> Compression:
-    """Estimate P(value | class) from noisy one-way counts (empirical Bayes).
+def value_counts(counts: Floats, sigma: float, total: float) -> Floats:
+    """Estimate how many records values have from noisy one-way counts (empirical Bayes).
 
-    Each count is shrunk towards the mean of its class, by the ratio of noise to the spread of the
-    class's counts (Efron and Morris, 1973). Where other distributions than a normal one explain the
-    counts better, it has the mean of the one that explains them best (Kiefer and Wolfowitz, 1956):
-    a value far above the others of its class stays there.
+    Each count is shrunk towards their mean, by the ratio of noise to their spread (Efron and Morris,
+    1973). Where another distribution than a normal one explains the counts better, values have the
+    means of the one that explains them best (Kiefer and Wolfowitz, 1956): one far above all others
+    stays there. So classes may be chosen by the noisy counts: those of a class of large ones are too
+    large, and estimates are not.
 
     Args:
-        classes: the map value -> class [shape=(size,), int64].
-        records: expected records of each class by the model [shape=(classes,), float64].
-        counts: noisy counts of the values [shape=(size,), float64], in records.
+        counts: noisy counts [shape=(size,), float64], in records.
         sigma: standard deviation of each count, in records.
+        total: number of records.
 
     Returns:
-        The attribute's compression.
+        Records of each value, above 0 [shape=(size,), float64].
     """
-    width = np.bincount(classes)
-    mean = (records / width)[classes]
-    gap = counts - (np.bincount(classes, weights=counts) / width)[classes]
-    spread = np.bincount(classes, weights=np.square(gap)) / np.maximum(width - 1, 1)
-    noisy = np.maximum(spread, sigma**2)[classes]
-    kept = np.divide(noisy - sigma**2, noisy, out=np.ones(len(noisy)), where=noisy > 0)
-    means = mean + kept * gap
-    if sigma:
-        normal = -(np.square(gap) / noisy + np.log(noisy / sigma**2)) / 2
-        others, logs = _any_distribution(classes, mean + gap, sigma)
-        better = np.bincount(classes, weights=logs - normal) > BETTER
-        means = np.where(better[classes], others, means)
+    counts = counts + (total - counts.sum()) / counts.size
+    gap = counts - counts.mean()
+    spread = max(float(np.square(gap).sum()) / max(counts.size - 1, 1), sigma**2)
+    means = counts.mean() + (1 - sigma**2 / spread) * gap
+    normal = np.square(gap).sum() / spread + counts.size * np.log(spread / sigma**2)
+    others, log_likelihood = _any_distribution(counts, sigma)
+    if log_likelihood + normal / 2 > BETTER:
+        means = others
     means = np.maximum(means, MIN_RECORDS)
-    return Compression(classes, means / np.bincount(classes, weights=means)[classes])
+    out: Floats = means * (total / means.sum())
+    return out
 
 
-def _any_distribution(classes: BinMap, counts: Floats, sigma: float) -> tuple[Floats, Floats]:
-    """Means of values given the noisy counts of their class, of any distribution, and logs of their
-    likelihoods [both shape=(size,), float64].
+def _any_distribution(counts: Floats, sigma: float) -> tuple[Floats, float]:
+    """Means of values given their noisy counts, of any distribution [shape=(size,), float64], and
+    the logarithm of the counts' likelihood.
     """
     step = sigma * LEVEL
     at = np.round(np.maximum(counts, 0.0) / step)
     levels = np.unique(np.append(at, 0.0))[:MAX_LEVELS]
     # Counts beyond the last level stay as they are.
-    means, logs = counts.copy(), np.zeros(len(counts))
-    inside = np.flatnonzero(at <= levels[-1])
-    order = inside[np.argsort(classes[inside], kind="stable")]
-    _, first, of = np.unique(classes[order], return_index=True, return_inverse=True)
-    shares = np.zeros((len(first), len(levels)))
-    np.add.at(shares, (of, np.searchsorted(levels, at[order])), 1.0)
-    width = shares.sum(axis=1, keepdims=True)
-    shares /= width
-    misfits = np.square((counts[order, None] - step * levels) / sigma) / 2
+    inside = at <= levels[-1]
+    shares = np.bincount(np.searchsorted(levels, at[inside]), minlength=len(levels)) / inside.sum()
+    misfits = np.square((counts[inside, None] - step * levels) / sigma) / 2
     least = misfits.min(axis=1)
     likely = np.exp(least[:, None] - misfits)
     for _ in range(ROUNDS):
-        chances = np.einsum("vl,vl->v", likely, shares[of])
-        shares *= np.add.reduceat(likely / chances[:, None], first) / width
-    weights = likely * shares[of]
-    chances = weights.sum(axis=1)
-    means[order], logs[order] = weights @ (step * levels) / chances, np.log(chances) - least
-    return means, logs
+        shares = shares * (1 / (likely @ shares) @ likely) / len(likely)
+    chances = likely @ shares
+    means = counts.copy()
+    means[inside] = likely @ (shares * step * levels) / chances
+    return means, float((np.log(chances) - least).sum())

@@ -27,14 +27,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arrays import Flags, Floats, Ints, Pair
 from ..errors import ModelError
 from ..files.convert import check_types
-from .domain_compression import Compression, compress, compressed_sizes, value_shares
+from .domain_compression import Compression, compress, compressed_sizes, value_counts
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Factor, MarkovRandomField
@@ -177,7 +177,8 @@ def fit(
     _check(sizes, measurements, total)
     values, classes = measurements, classes or {}
     sizes = compressed_sizes(sizes, classes)
-    measurements = [compress(m, classes) for m in values]
+    records = _records(values, classes, total)
+    measurements = [compress(_settled(m, records), classes) for m in values]
     tree = _covering(sizes, measurements, zeros, tree)
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(
@@ -201,9 +202,9 @@ def fit(
     out = MarkovRandomField(
         tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine
     )
-    alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
     spread = {
-        a: _spread(class_map, out.marginal((a,)), alone[a]) for a, class_map in classes.items()
+        a: Compression(by, records[a] / np.bincount(by, weights=records[a])[by])
+        for a, by in classes.items()
     }
     return (
         MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
@@ -289,16 +290,31 @@ def _descend(
     return expected
 
 
-def _spread(classes: BinMap, records: Floats, alone: Sequence[Measurement]) -> Compression:
-    """Shares of values within their classes, by their attribute's one-way measurements; equal
-    shares without one.
+def _records(
+    measurements: Sequence[Measurement], classes: Mapping[int, BinMap], total: float
+) -> dict[int, Floats]:
+    """Records of the values of compressed attributes, by their one-way measurements; equal numbers
+    without one.
     """
-    # Every party that shares an attribute measures it.
-    weights = [float(np.mean(m.sigma)) ** -2 for m in alone]
-    if not alone:
-        return value_shares(classes, records, np.zeros(len(classes)), 1.0)
-    counts = np.average([m.counts for m in alone], axis=0, weights=weights)
-    return value_shares(classes, records, counts, sum(weights) ** -0.5)
+    out = {}
+    for a, class_map in classes.items():
+        # Every party that shares an attribute measures it.
+        alone = [m for m in measurements if _is_of_values(m, a)]
+        weights = [float(np.mean(m.sigma)) ** -2 for m in alone]
+        counts = np.zeros(len(class_map))
+        if alone:
+            counts = np.average([m.counts for m in alone], axis=0, weights=weights)
+        out[a] = value_counts(counts, sum(weights or [1.0]) ** -0.5, total)
+    return out
+
+
+def _is_of_values(m: Measurement, attribute: int) -> bool:
+    return m.attributes == (attribute,) and m.bins[0] is None
+
+
+def _settled(m: Measurement, records: Mapping[int, Floats]) -> Measurement:
+    """A one-way measurement of a compressed attribute without the noise by which classes are chosen."""
+    return next((replace(m, counts=n) for a, n in records.items() if _is_of_values(m, a)), m)
 
 
 def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Floats) -> Floats:

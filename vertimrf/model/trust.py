@@ -42,8 +42,9 @@ STRUCTURE, UNSEEN = 0.3, 0.5
 # over the root of cells: two standard deviations.
 CHANCE = 1.5
 # A dependence is dropped if the model has less than this part of it, it is this part of the records
-# at least, and the estimate is this many times as far from the model as noise is.
-DROPPED, NOTABLE, BEYOND_NOISE = 0.5, 0.05, 2.0
+# at least, and the estimate is this many times as far from the model as noise is. Noise of few cells
+# scatters more: four are one number, which is 3.6 standard errors off then.
+DROPPED, NOTABLE, BEYOND_NOISE, FEW_CELLS = 0.5, 0.05, 2.0, 9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,9 @@ class Evidence:
             expected = padded(table, counts.shape)
             apart = np.outer(expected.sum(axis=1), expected.sum(axis=0)) / field.total
             axes = [m.attributes.index(a) for a in pair]
-            unknown = tuple(axes.index(axis) for axis in m.unknown)
+            # Contrasts say nothing of margins, also where these were added.
+            unknown = tuple(axes.index(axis) for axis in m.contrasts)
+            counts = contrasted(counts, unknown)
             beneath = size_beneath_noise(counts - contrasted(apart, unknown), error)
             figures = {
                 "first": pair[0],
@@ -150,10 +153,11 @@ class Evidence:
     @property
     def dropped(self) -> list[Pair]:
         """Pairs with a measured dependence that the model has little of, strongest first."""
+        beyond = np.maximum(BEYOND_NOISE, FEW_CELLS / np.sqrt(self.cells))
         lost = (
             (self.dependence >= NOTABLE)
             & (self.model_dependence < DROPPED * self.dependence)
-            & (self.distance > BEYOND_NOISE * self.noise)
+            & (self.distance > beyond * self.noise)
         )
         order = np.argsort(self.model_dependence - self.dependence, kind="stable")
         return [(int(self.first[i]), int(self.second[i])) for i in order if lost[i]]

@@ -15,6 +15,7 @@ from vertimrf.kernels.rows import (
     FALL_BITS,
     FALLS,
     HIGHEST,
+    NEAR,
     SHARED,
     add_logs,
     pick,
@@ -152,14 +153,15 @@ def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(wante
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True),
-    st.integers(0, 25),
+    st.integers(0, 2 * NEAR),
     st.sampled_from([1, 2, 5, 10]),
     st.integers(1, 3),
     st.integers(0, 2**32),
 )
 def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, stages, seed):
     rng = np.random.default_rng(seed)
-    rows = np.ascontiguousarray(rows_of(rng, candidates * n).T)
+    columns = rows_of(rng, candidates * n)
+    rows = columns.T
     firsts, stems, _, size = stems_of(SIZES, wanted)
     ends = np.array([*sorted(rng.integers(0, len(stems) + 1, stages - 1)), len(stems)])
     prices = rng.integers(1, 256, size).astype(np.uint8)
@@ -179,18 +181,18 @@ def test_candidates_are_picked_by_sums_over_their_cells(wanted, n, candidates, s
         places = list(itertools.chain(*cells_of(firsts, stems, rows[best[i] * n + i])))
         np.add.at(gaps, places, prices[places])
     chosen = np.full(n, -1)
-    pick(rows, firsts, stems, ends, prices, unit, cells, begin, n, chosen)
+    pick(columns, firsts, stems, ends, prices, unit, cells, begin, n, chosen)
     np.testing.assert_array_equal(chosen, best)
     np.testing.assert_array_equal(cells, gaps << FALL_BITS | falls)
 
 
 def test_a_gap_that_is_full_rises_no_further():
     """All rows lie in one cell, of the highest price."""
-    rows = np.zeros((2000, 1), np.uint16)
+    columns = np.zeros((1, 2000), np.uint16)
     firsts, stems, _, size = stems_of([1], [(0,)])
     cells, chosen = np.array([7], np.int32), np.zeros(1000, np.int64)
     prices, ends = np.full(size, 255, np.uint8), np.array([1])
-    pick(rows, firsts, stems, ends, prices, 1.0, cells, 0, 1000, chosen)
+    pick(columns, firsts, stems, ends, prices, 1.0, cells, 0, 1000, chosen)
     assert 32_000 <= cells[0] >> FALL_BITS < 32_000 + 255
     assert cells[0] & FALLS == 7
 

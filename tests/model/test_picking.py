@@ -33,29 +33,30 @@ def test_counts_are_those_of_every_marginal(most):
     rng = np.random.default_rng(0)
     codes = np.array([rng.integers(0, size, 500) for size in SIZES], np.uint16)
     weights = rng.random(500)
-    counts = Balance(SIZES, EVERY, most).counts(codes, weights)
+    balance = Balance(SIZES, EVERY, most)
     _, _, tables, cells = stems_of(SIZES, EVERY)
     expected = np.zeros(cells)
     for first, strides in tables.values():
         where = first + sum(codes[a].astype(int) * stride for a, stride in strides.items())
         np.add.at(expected, where, weights)
-    np.testing.assert_allclose(counts, expected, rtol=1e-12)
+    np.testing.assert_allclose(balance.shares(codes, weights), expected, rtol=1e-12)
+    equal = balance.shares(codes, np.full(500, 1 / 500))
+    np.testing.assert_allclose(balance.shares(codes, None), equal, rtol=1e-12)
 
 
 def test_blocks_give_the_same_rows_on_any_threads_and_leave_gaps_as_one_does(monkeypatch):
     rng, size, candidates = np.random.default_rng(1), 8000, 4
     monkeypatch.setattr(picking, "MIN_BLOCKS", size)
     monkeypatch.setattr(picking, "ROUND", 1000)
-    rows = np.array([rng.integers(0, n, candidates * size) for n in SIZES], np.uint16).T.copy()
+    rows = np.array([rng.integers(0, n, candidates * size) for n in SIZES], np.uint16)
     marginals = balanced_marginals(SIZES, size, 1, candidates)
-    balance = Balance(SIZES, marginals, len(rows))
-    expected = balance.counts(rows.T.copy(), np.full(len(rows), 1 / candidates))
+    balance = Balance(SIZES, marginals, rows.shape[1])
+    expected = size * balance.shares(rows, None)
 
     def off(places):
         assert sorted(places % size) == list(range(size))
-        codes = rows[places].T.copy()
-        every = contingency(rows.T.copy(), SIZES, (0, 2, 5)) / candidates
-        return float(np.abs(contingency(codes, SIZES, (0, 2, 5)) - every).mean())
+        every = contingency(rows, SIZES, (0, 2, 5)) / candidates
+        return float(np.abs(contingency(rows[:, places], SIZES, (0, 2, 5)) - every).mean())
 
     alone = balance.pick(rows, size, expected, 1)
     several = []

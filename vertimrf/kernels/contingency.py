@@ -45,7 +45,7 @@ def contingency(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -
     """
     shape = tuple(int(sizes[a]) for a in attributes)
     _check(codes, sizes, attributes)
-    return _count(codes, shape, attributes).reshape(shape)
+    return count_records(codes, shape, attributes).reshape(shape)
 
 
 def all_pairs(
@@ -76,7 +76,7 @@ def all_pairs(
     def count(number: int) -> dict[tuple[int, int], Integers]:
         joint, served = chosen[number]
         shape = tuple(int(sizes[a]) for a in joint)
-        table = _count(codes, shape, joint).reshape(shape)
+        table = count_records(codes, shape, joint).reshape(shape)
         return {
             p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served
         }
@@ -153,7 +153,8 @@ def _check(codes: Codes, sizes: Sequence[int], attributes: Sequence[int] | set[i
             )
 
 
-def _count(codes: Codes, shape: tuple[int, ...], attributes: Sequence[int]) -> Integers:
+def count_records(codes: Codes, shape: Sequence[int], attributes: Sequence[int]) -> Integers:
+    """Count as :func:`contingency`, without a check of the codes [shape=(cells,), int64]."""
     cells = math.prod(shape)
     strides = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
     chosen = np.array(attributes, np.int64)

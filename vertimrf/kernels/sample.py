@@ -12,6 +12,7 @@ from .jit import callee, kernel
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
+LOW = np.uint64(0xFFFFFFFF)
 S27, S30, S31, S32, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
 
 
@@ -21,6 +22,13 @@ def _mixed(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> S30)) * MIX1
     x = (x ^ (x >> S27)) * MIX2
     return x ^ (x >> S31)
+
+
+@callee(forceinline=True)
+def _swap(cells, i, bits):  # type: ignore[no-untyped-def]
+    """Swap a cell with itself or one before it, by 32 random bits."""
+    j = np.int64((bits * np.uint64(i + 1)) >> S32)
+    cells[i], cells[j] = cells[j], cells[i]
 
 
 @kernel
@@ -103,12 +111,13 @@ def share_out(belief, offsets, columns, width, starts, first, last, seed, out): 
         while given < rows:
             out[begin + given] = likely
             given += 1
-        for i in range(rows - 1, 0, -1):
+        mine = out[begin : begin + rows]
+        for i in range(rows - 1, 0, -2):
             state += GAMMA
-            j = np.int64(((_mixed(state) >> S32) * np.uint64(i + 1)) >> S32)
-            swapped = out[begin + i]
-            out[begin + i] = out[begin + j]
-            out[begin + j] = swapped
+            bits = _mixed(state)
+            _swap(mine, i, bits >> S32)
+            # The first of an even number of rows is swapped with itself.
+            _swap(mine, i - 1, bits & LOW)
 
 
 @kernel
@@ -133,8 +142,10 @@ def assign(codes, numbers, cells, places, attributes, sizes, begin, end):  # typ
     for k in range(attributes.size - 1, 0, -1):
         column = codes[attributes[k], begin:end]
         size = np.uint32(sizes[k])
+        # As cells are halfway between whole numbers, rounding moves no quotient. Division is slower.
+        share = 1.0 / sizes[k]
         for i in range(mine.size):
-            quotient = mine[i] // size
+            quotient = np.uint32(np.int32((np.int32(mine[i]) + 0.5) * share))
             column[i] = mine[i] - quotient * size
             mine[i] = quotient
     column = codes[attributes[0], begin:end]

@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays import Codes, Floats, Integers, Ints, Words
 from ..kernels import carry
 from ..kernels import rows as kernels
+from ..kernels.contingency import count_records
 from ..kernels.jit import for_each, in_slices
 from .passes import merged_axes
 from .row_tables import lookups
@@ -41,7 +42,7 @@ class Balance:
     Args:
         sizes: number of values of every attribute.
         marginals: attributes of each, one to three, in ascending order.
-        rows: number of rows that :meth:`counts` takes.
+        rows: number of rows that :meth:`shares` takes.
     """
 
     def __init__(self, sizes: Sequence[int], marginals: Sequence[Ints], rows: int) -> None:
@@ -49,21 +50,24 @@ class Balance:
         self._groups = _groups(sizes, marginals, min(MAX_JOINT, rows))
         self._firsts, self._stems, self._tables, self._cells = stems_of(sizes, marginals)
 
-    def counts(self, codes: Codes, weights: Floats) -> Floats:
+    def shares(self, codes: Codes, weights: Floats | None) -> Floats:
         """Sums of the weights of many rows in all cells [shape=(cells,), float64].
 
         Args:
             codes: rows [shape=(d, n), uint16].
-            weights: weights of the rows [shape=(n,), float64].
+            weights: weights of the rows, which sum to 1 [shape=(n,), float64]; None if they are equal.
         """
         out = np.zeros(self._cells)
 
         def count(i: int) -> None:
             group, inside = self._groups[i]
             shape = [self._sizes[a] for a in group]
-            joint = np.zeros(math.prod(shape))
-            table = lookups([(group, shape)])
-            kernels.weighed_counts(codes, *table, weights, 0, 1, joint)
+            if weights is None:
+                joint = count_records(codes, shape, group) / codes.shape[1]
+            else:
+                joint = np.zeros(math.prod(shape))
+                table = lookups([(group, shape)])
+                kernels.weighed_counts(codes, *table, weights, 0, 1, joint)
             for marginal in inside:
                 cell, strides = self._tables[marginal]
                 axes = merged_axes([1, *shape], [0, *(strides.get(a, 0) for a in group)])
@@ -72,7 +76,7 @@ class Balance:
         for_each(len(self._groups), count)
         return out
 
-    def pick(self, rows: Codes, size: int, expected: Floats, blocks: int) -> Integers:
+    def pick(self, codes: Codes, size: int, expected: Floats, blocks: int) -> Integers:
         """Take one of several candidates for each row (:func:`vertimrf.kernels.rows.pick`).
 
         Blocks of rows are decided at the same time, and do not see each other's rows before the next
@@ -80,20 +84,22 @@ class Balance:
         the number of rows alone.
 
         Args:
-            rows: candidates; the j-th of row i is row j * n + i [shape=(k * n, d), uint16].
+            codes: candidates; the j-th of row i is row j * n + i [shape=(d, k * n), uint16].
             size: number n of rows to take.
-            expected: counts of the n rows, from :meth:`counts` [shape=(cells,), float64].
+            expected: counts of the n rows, from :meth:`shares` [shape=(cells,), float64].
             blocks: most blocks.
 
         Returns:
-            Positions in ``rows`` [shape=(n,), int64].
+            Positions in ``codes`` [shape=(n,), int64].
         """
         count, places = len(self._stems), np.arange(size)
         # The stems of a stage are spread over all of them, and those of a length follow each other.
         order = np.argsort(self._stems[:, 6] - self._stems[:, 5], kind="stable")
         stems = np.concatenate([self._stems[order[i::4]] for i in range(4)])
-        quarters = [2, 4] if self._cells < LARGE else [1, 2, 4]
-        ends = np.array([-(-count * q // 4) for q in quarters[-1 if count < MIN_STAGED else 0 :]])
+        # The last two candidates are compared at the end alone.
+        halvings = (codes.shape[1] // size >> 2).bit_length() if count >= MIN_STAGED else 0
+        quarters = ([2] if self._cells < LARGE else [1, 2])[:halvings]
+        ends = np.array([-(-count * q // 4) for q in (*quarters, 4)])
         prices = np.maximum(np.rint(SCALE * (expected + 1) ** -PRICE), 1).astype(np.uint8)
         # The falls of a row, and a unit for each that is rounded up, are less than 2^16 units.
         falls = float((prices * expected).max(initial=0.0)) / size * len(self._tables)
@@ -111,7 +117,7 @@ class Balance:
                 lambda begin, end: kernels.start_gaps(taken, *run, begin, end, cells),
             )
             cuts = [first + (last - first) * i // blocks for i in range(blocks + 1)]
-            table = rows, self._firsts, stems, ends, prices, unit
+            table = codes, self._firsts, stems, ends, prices, unit
             for_each(blocks, lambda i: kernels.pick(*table, cells[i], cuts[i], cuts[i + 1], chosen))
 
         cuts = [*range(0, alone, ROUND), *range(alone, size, ROUND), size]

@@ -124,10 +124,11 @@ def _sample(
         size = max(end - begin, MIN_BATCH)
         proposed, weights, places = _candidates(model, size * candidates, batch_rng, known)
         if balance is not None:
-            expected = balance.counts(proposed, weights * size)
-            by_row = np.empty((len(places), len(proposed)), np.uint16)
-            _gather(proposed, places, by_row.T)
-            proposed, places = by_row.T, balance.pick(by_row, size, expected, BLOCKS // batches)
+            expected = size * balance.shares(proposed, weights)
+            if model.off_tree:
+                proposed, drawn = np.empty((len(proposed), places.size), np.uint16), proposed
+                _gather(drawn, places, proposed)
+            places = balance.pick(proposed, size, expected, BLOCKS // batches)
         # Proposals that are neither picked nor weighed are in random order already.
         if balance is not None or model.off_tree:
             places = places[batch_rng.permutation(size)[: end - begin]]
@@ -344,12 +345,12 @@ def _rake(codes: Codes, known: Known, weights: Floats) -> None:
 
 def _candidates(
     model: MarkovRandomField, rows: int, rng: np.random.Generator, known: Known
-) -> tuple[Codes, Floats, Integers]:
+) -> tuple[Codes, Floats | None, Integers]:
     """Candidates for rows of the model: proposals [shape=(d, n), uint16], their weights, which sum to
-    1, and which of them.
+    1, or None if they are equal, and which of them.
     """
     if not model.off_tree:
-        return propose(model, rows, rng), np.full(rows, 1 / rows), np.arange(rows)
+        return propose(model, rows, rng), None, np.arange(rows)
     codes = propose(model, max(rows, MIN_WEIGHED), rng)
     weights = _weights(model, codes, known)
     heap = np.cumsum(weights)
@@ -363,11 +364,13 @@ def _candidates(
 
 def _gather(codes: Codes, places: Integers, out: Codes) -> None:
     """Write the rows at some places into ``out`` [both shape=(d, n), uint16]."""
-    in_slices(
-        places.size,
-        SLICE,
-        lambda begin, end: np.copyto(out[:, begin:end], codes[:, places[begin:end]]),
-    )
+
+    def gather(begin: int, end: int) -> None:
+        for column, to in zip(codes, out, strict=True):
+            # To check the places would take a copy.
+            np.take(column, places[begin:end], out=to[begin:end], mode="clip")
+
+    in_slices(places.size, SLICE, gather)
 
 
 def _check(rows: int, columns: int) -> None:

@@ -160,8 +160,9 @@ def _emptied(group: Group, alone: Sequence[Measurement]) -> Flags:
     records = max(counts[empty].sum() + errors[near].sum(), 0.0)
     total = max(counts.sum(), 1.0)
     independent = np.outer(counts.sum(axis=1), counts.sum(axis=0))[empty].sum() / total
-    out: Flags = empty[np.ix_(*maps)]
-    squares = [np.square(part).sum() for part in _parts(out.astype(np.float64))]
+    out: Flags = empty[maps[0][:, None], maps[1]]
+    parts = _parts(out.astype(np.float64))
+    squares = [np.square(part).sum() * (out.size / part.size) for part in parts]
     error = math.sqrt(float((squares / precisions).sum()))
     return out & bool(records <= min(ERRORS * error, PART * independent - error))
 
@@ -184,10 +185,11 @@ def estimated(group: Group, alone: Sequence[Measurement]) -> tuple[Floats, Float
     precisions = np.full(4, sum(precision for _, precision in tables))
     for side in (0, 1):
         counts, precision = _beside(group, side, alone[side])
-        weighed += np.expand_dims(counts * precision, 1 - side)
+        weighed += counts * precision if side else (counts * precision)[:, None]
         precisions[[0, 1 + side]] += precision * weighed.shape[1 - side]
     parts = zip(_parts(weighed), precisions, strict=True)
-    return np.sum([part / precision for part, precision in parts], axis=0), precisions
+    out: Floats = sum(part / precision for part, precision in parts)
+    return out, precisions
 
 
 def standard_errors(merged: Sequence[Floats], precisions: Floats) -> Floats:
@@ -200,7 +202,7 @@ def standard_errors(merged: Sequence[Floats], precisions: Floats) -> Floats:
     Returns:
         An error for each [shape=(u, v), float64].
     """
-    (rows, columns), (u, v) = np.ix_(*merged), (each.sum() for each in merged)
+    (rows, columns), (u, v) = (merged[0][:, None], merged[1]), (each.sum() for each in merged)
     squares = rows * columns, columns * (u - rows), rows * (v - columns), (u - rows) * (v - columns)
     shares = sum(square / p for square, p in zip(squares, precisions, strict=True))
     errors: Floats = np.sqrt(rows * columns / (u * v) * shares)
@@ -208,17 +210,23 @@ def standard_errors(merged: Sequence[Floats], precisions: Floats) -> Floats:
 
 
 def _parts(table: Floats) -> list[Floats]:
-    """A table's mean, and what its rows, its columns and its cells have beside [each of its shape]."""
-    mean = table.mean()
-    rows, columns = (table.mean(axis=axis, keepdims=True) - mean for axis in (1, 0))
-    parts = mean, rows, columns, table - mean - rows - columns
-    return [np.broadcast_to(part, table.shape) for part in parts]
+    """A table's mean, and what its rows, its columns and its cells have beside [each broadcasts to its
+    shape].
+    """
+    u, v = table.shape
+    mean = table.sum(keepdims=True) / table.size
+    rows = table.sum(axis=1, keepdims=True) / v - mean
+    columns = table.sum(axis=0, keepdims=True) / u - mean
+    return [mean, rows, columns, table - mean - rows - columns]
 
 
 def _margin(m: Measurement, axes: Ints) -> tuple[Floats, float]:
     """Counts along some axes, and the precision of each."""
-    counts = m.counts.sum(axis=tuple({*range(m.counts.ndim)}.difference(axes)))
-    return counts, counts.size / m.counts.size / float(np.square(m.sigma).mean())
+    if len(axes) == 1:
+        counts = m.sums[axes[0]]
+    else:
+        counts = m.counts.sum(axis=tuple({*range(m.counts.ndim)}.difference(axes)))
+    return counts, counts.size / m.counts.size / m.variance
 
 
 def _beside(group: Group, side: int, alone: Measurement) -> tuple[Floats, float]:

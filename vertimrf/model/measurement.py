@@ -6,7 +6,7 @@ import collections
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -58,28 +58,29 @@ class Measurement:
     trend: bool = False
 
     def __post_init__(self) -> None:
-        where = self.where
         if not self.attributes or any(
             b <= a for a, b in zip(self.attributes, self.attributes[1:], strict=False)
         ):
-            raise ModelError(f"{where}: attributes must be named in strictly increasing order.")
+            raise ModelError(
+                f"{self.where}: attributes must be named in strictly increasing order."
+            )
         if len(self.bins) != len(self.attributes) or self.counts.ndim != len(self.attributes):
             raise ModelError(
-                f"{where}: needs one bin map (or None) and one axis of counts per attribute."
+                f"{self.where}: needs one bin map (or None) and one axis of counts per attribute."
             )
         for axis, bins in enumerate(self.bins):
             if bins is not None and (bins.min() < 0 or bins.max() >= self.counts.shape[axis]):
                 raise ModelError(
-                    f"{where}: axis {axis} has {self.counts.shape[axis]} counts but bins up to {bins.max()}."
+                    f"{self.where}: axis {axis} has {self.counts.shape[axis]} counts but bins up to {bins.max()}."
                 )
         if not np.isfinite(self.counts).all():
-            raise ModelError(f"{where}: holds a count that is not finite.")
+            raise ModelError(f"{self.where}: holds a count that is not finite.")
         sigma = np.asarray(self.sigma)
         if sigma.size and not 0 < sigma.min() <= sigma.max() < math.inf:
-            raise ModelError(f"{where}: standard deviations must be finite and above zero.")
+            raise ModelError(f"{self.where}: standard deviations must be finite and above zero.")
         if not set(self.contrasts) <= set(range(self.counts.ndim)):
             raise ModelError(
-                f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
+                f"{self.where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes."
             )
 
     @property
@@ -132,7 +133,11 @@ class Measurement:
         """The measurement without empty bins at the end of an axis, and with other fields changed."""
         kept = tuple(map(slice, binned_sizes(self.counts.shape, self.bins)))
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
-        return replace(self, counts=self.counts[kept], sigma=sigma[kept], **changes)
+        # Parts of valid arrays need no checks, which would take most of the time for many pairs.
+        out = object.__new__(Measurement)
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        out.__dict__.update(fields, counts=self.counts[kept], sigma=sigma[kept], **changes)
+        return out
 
     @cached_property
     def misfit_by_noise(self) -> float:
@@ -142,13 +147,27 @@ class Measurement:
     @cached_property
     def margins(self) -> list[tuple[Floats, Floats]]:
         """By axis, the precision of each count of its margin, and the counts times that."""
-        variance = np.broadcast_to(np.square(self.sigma), self.counts.shape)
+        variance = np.square(self.sigma)
         out = []
-        for axis in range(self.counts.ndim):
-            others = tuple(k for k in range(self.counts.ndim) if k != axis)
-            weights = 1 / variance.sum(axis=others)
-            out.append((weights, weights * self.counts.sum(axis=others)))
+        for axis, sums in enumerate(self.sums):
+            if variance.ndim:
+                others = tuple(k for k in range(variance.ndim) if k != axis)
+                weights = 1 / variance.sum(axis=others)
+            else:
+                weights = np.full(sums.size, sums.size / (variance * self.counts.size))
+            out.append((weights, weights * sums))
         return out
+
+    @cached_property
+    def sums(self) -> list[Floats]:
+        """By axis, the counts of its margin."""
+        axes = range(self.counts.ndim)
+        return [self.counts.sum(axis=tuple(k for k in axes if k != axis)) for axis in axes]
+
+    @cached_property
+    def variance(self) -> float:
+        """Mean variance of a count."""
+        return float(np.square(self.sigma).mean())
 
     def squares(self, expected: Floats) -> float:
         """Sum of a model's squared residuals, in units of sigma.

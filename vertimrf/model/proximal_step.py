@@ -181,9 +181,8 @@ class LogFactors:
         self._table(self.logs, home)[...] += _spread(mean, kept, self.engine.factors[home])
 
     def _centre(self) -> None:
-        for f in range(len(self.engine.factors)):
-            logs = self._table(self.logs, f)
-            logs -= float((logs * self._table(self.marginals, f)).sum())
+        means = np.add.reduceat(self.logs * self.marginals, self.engine.offsets[:-1])
+        self.logs -= np.repeat(means, self._cells)
 
     def _table(self, flat: Floats, f: int) -> Floats:
         shape = [self.engine.tree.sizes[a] for a in self.engine.factors[f]]

@@ -158,21 +158,23 @@ def of_groups(
 
 
 def cell_variance(
-    sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]
+    sizes: Sequence[int],
+    messages: Sequence[Message],
+    merged: Mapping[int, Integers],
+    attributes: Sequence[int],
 ) -> float:
     """Variance of one cell's count in the fitted local model, from all released marginals that
     contain the attributes.
 
     Inverse variances of the marginals add up. Without such a marginal the variance is infinite,
     because the error of the model's extrapolation is unknown. If larger marginals have compressed
-    domains, the cell is of merged values.
+    domains, the cell is of merged values: ``merged``, from :func:`merged_at_parties`.
     """
-    merged = merged_at_parties(messages)
     cells = math.prod(binned_sizes([sizes[a] for a in attributes], map(merged.get, attributes)))
     precision = 0.0
     for message in messages:
         for marginal in message.marginals:
-            if set(attributes) <= set(marginal.attributes):
+            if all(a in marginal.attributes for a in attributes):
                 precision += cells / (marginal.error**2 * marginal.counts.size)
     return 1.0 / precision if precision else math.inf
 
@@ -206,7 +208,7 @@ def set_sizes(received: Received) -> list[tuple[Floats, Floats]]:
             for a, mapping in zip(group.attributes, maps, strict=True)
         ]
         cells = functools.reduce(np.multiply.outer, representing).astype(np.float64)
-        variance = cell_variance(plan.schema.sizes, messages, group.attributes)
+        variance = cell_variance(plan.schema.sizes, messages, merged, group.attributes)
         expected = initial.marginal(group.attributes) * (records / initial.total)
         sizes, sets = (group.sums(bin_table(x, maps, group.bins)) for x in (expected, cells))
         return sizes, np.minimum(np.sqrt(variance * sets), records)

@@ -135,8 +135,8 @@ class Measurement:
         sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
         # Parts of valid arrays need no checks, which would take most of the time for many pairs.
         out = object.__new__(Measurement)
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        out.__dict__.update(fields, counts=self.counts[kept], sigma=sigma[kept], **changes)
+        fields = {name: vars(self)[name] for name in self.__dataclass_fields__}
+        vars(out).update(fields, counts=self.counts[kept], sigma=sigma[kept], **changes)
         return out
 
     @cached_property
@@ -147,14 +147,11 @@ class Measurement:
     @cached_property
     def margins(self) -> list[tuple[Floats, Floats]]:
         """By axis, the precision of each count of its margin, and the counts times that."""
-        variance = np.square(self.sigma)
+        variance = np.broadcast_to(np.square(self.sigma), self.counts.shape)
         out = []
         for axis, sums in enumerate(self.sums):
-            if variance.ndim:
-                others = tuple(k for k in range(variance.ndim) if k != axis)
-                weights = 1 / variance.sum(axis=others)
-            else:
-                weights = np.full(sums.size, sums.size / (variance * self.counts.size))
+            others = tuple(k for k in range(variance.ndim) if k != axis)
+            weights = 1 / variance.sum(axis=others)
             out.append((weights, weights * sums))
         return out
 

@@ -205,6 +205,13 @@ def test_a_class_of_values_whose_counts_are_large_has_no_more_records_by_that():
     assert model.marginal((0,))[half == 1].sum() == pytest.approx(2000, abs=100)
 
 
+def test_an_ordered_attribute_alone_keeps_its_values():
+    alone = [Measurement((a,), (None,), np.full(4, 250.0), 9.0) for a in (0, 1)]
+    maps = compression_maps(alone, ordered=[1])
+    assert list(maps) == [0]
+    assert not maps[0].any()
+
+
 def test_no_value_is_without_records():
     counts = value_counts(np.array([-500.0, 0.0, 2.0]), 1.0, 10.0)
     assert counts.sum() == pytest.approx(10.0)

@@ -77,13 +77,17 @@ class Compression:
 
 
 def compression_maps(
-    measurements: Sequence[Measurement], except_for: Collection[int] = ()
+    measurements: Sequence[Measurement],
+    except_for: Collection[int] = (),
+    ordered: Collection[int] = (),
 ) -> dict[int, BinMap]:
     """Find the values that no measurement of two or more attributes distinguishes.
 
     Args:
         measurements: all measurements of the fit.
         except_for: attributes that are not compressed.
+        ordered: attributes that are not compressed by their one-way marginals alone: noise moves
+            their means less than shrinking would.
 
     Returns:
         By attribute, the map value -> class [shape=(size,), int64]; only attributes with fewer
@@ -94,7 +98,8 @@ def compression_maps(
         for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
             # A one-way marginal distinguishes none.
             alone = np.zeros(count if bins is None else len(bins), np.int64)
-            maps.setdefault(a, []).append(bins if len(m.attributes) > 1 else alone)
+            if len(m.attributes) > 1 or a not in ordered:
+                maps.setdefault(a, []).append(bins if len(m.attributes) > 1 else alone)
     out = {}
     for a, bin_maps in maps.items():
         classes = merge_maps(bin_maps) if a not in except_for else None

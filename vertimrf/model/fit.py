@@ -178,7 +178,7 @@ def fit(
     values, classes = measurements, classes or {}
     sizes = compressed_sizes(sizes, classes)
     records = _records(values, classes, total)
-    measurements = [compress(_settled(m, records), classes) for m in values]
+    measurements = [compress(_settled(m, classes, records), classes) for m in values]
     tree = _covering(sizes, measurements, zeros, tree)
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(
@@ -312,9 +312,16 @@ def _is_of_values(m: Measurement, attribute: int) -> bool:
     return m.attributes == (attribute,) and m.bins[0] is None
 
 
-def _settled(m: Measurement, records: Mapping[int, Floats]) -> Measurement:
-    """A one-way measurement of a compressed attribute without the noise by which classes are chosen."""
-    return next((replace(m, counts=n) for a, n in records.items() if _is_of_values(m, a)), m)
+def _settled(
+    m: Measurement, classes: Mapping[int, BinMap], records: Mapping[int, Floats]
+) -> Measurement:
+    """A one-way measurement without the noise by which classes are chosen. Classes of neighbours are
+    chosen by sums of counts, in which that is little.
+    """
+    for a, class_map in classes.items():
+        if _is_of_values(m, a) and ((np.diff(class_map) < 0).any() or not class_map.any()):
+            return replace(m, counts=records[a])
+    return m
 
 
 def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Floats) -> Floats:

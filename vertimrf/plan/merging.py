@@ -75,6 +75,11 @@ def kept_apart(schema: Schema, halved: Collection[int] = ()) -> frozenset[int]:
     return frozenset(range(len(schema.sizes))) - merged
 
 
+def in_order(schema: Schema) -> frozenset[int]:
+    """Positions of the attributes whose values have an order."""
+    return frozenset(a for a, attribute in enumerate(schema.attributes) if attribute.ordered)
+
+
 def merged_values(
     one_way: Mapping[int, Integral | Floats],
     sigma: float,

@@ -43,7 +43,7 @@ from ..model.measurement import (
     padded,
 )
 from ..model.structural_zeros import budget_holding, ruling_out
-from ..plan.merging import kept_apart
+from ..plan.merging import in_order, kept_apart
 from ..plan.plan import Plan
 from ..progress import SILENT, Progress, towards
 from .shared_columns import local_tree
@@ -110,7 +110,9 @@ def combine_graphs(
         The graph and a model to start the final fit from.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-    classes = compression_maps((*local, *crossing), kept_apart(plan.schema, plan.halved))
+    classes = compression_maps(
+        (*local, *crossing), kept_apart(plan.schema, plan.halved), in_order(plan.schema)
+    )
     sizes = compressed_sizes(plan.schema.sizes, classes)
     if not (crossing or plan.halved):
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())

@@ -36,7 +36,7 @@ from ..model.trend import as_trends, without_noise
 from ..model.trust import Evidence
 from ..options import RunOptions
 from ..plan.defaults import OUTER
-from ..plan.merging import kept_apart
+from ..plan.merging import in_order, kept_apart
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
@@ -194,7 +194,9 @@ class Server:
         schema = self._plan.schema
         with clock("InitMRF"):
             zeros = ruling_out(schema.sizes, apart(schema)[0])
-            classes = compression_maps(local, kept_apart(schema, self._plan.halved))
+            classes = compression_maps(
+                local, kept_apart(schema, self._plan.halved), in_order(schema)
+            )
             tree = local_tree(self._plan, local, zeros, classes)
             numbers = [attribute.in_order for attribute in schema.attributes]
             report = fitting(self._options.progress)

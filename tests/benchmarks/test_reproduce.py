@@ -330,6 +330,10 @@ def test_the_page_is_left_alone_while_runs_are_missing(tmp_path, capsys):
     assert runner.main(["--quick", *where]) == 2
     assert "old" in page.read_text()
     assert "missing" in capsys.readouterr().err
+    # A page says which commit its figures are of.
+    Store(tmp_path / "runs.jsonl").add(Run("tvd", "nltcs", "one-round", 0.8, 0), {}, "abc")
+    assert runner.main(["--only", "bars", *where]) == 2
+    assert "has runs of abc" in capsys.readouterr().err
 
 
 def test_few_runs_say_how_many():

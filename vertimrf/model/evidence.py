@@ -41,8 +41,8 @@ def stand_out(measurements: Sequence[Measurement], expected: Sequence[Floats]) -
 
 
 def _chance(m: Measurement, apart: float) -> float:
-    """Probability that noise alone is so far, in :func:`.squares`, from a model: the upper tail of chi-square, by the
-    cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
+    """Probability that noise alone is so far from a model (:func:`.squares`): the upper tail of
+    chi-square, by the cube root that is nearly Gaussian (Wilson and Hilferty, 1931).
 
     The sum of squares has the mean of a chi-square of as many degrees of freedom as there are cells,
     but the spread of fewer: (u - 1) (v - 1) for a pair. Cells of an estimate across parties have no

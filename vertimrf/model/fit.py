@@ -318,10 +318,11 @@ def _settled(
     """A one-way measurement without the noise by which classes are chosen. Classes of neighbours are
     chosen by sums of counts, in which that is little.
     """
-    for a, class_map in classes.items():
-        if _is_of_values(m, a) and ((np.diff(class_map) < 0).any() or not class_map.any()):
-            return replace(m, counts=records[a])
-    return m
+    a = m.attributes[0]
+    if a not in classes or not _is_of_values(m, a):
+        return m
+    neighbours = classes[a].any() and (np.diff(classes[a]) >= 0).all()
+    return m if neighbours else replace(m, counts=records[a])
 
 
 def _per_cell(measurements: Sequence[Measurement], values: Sequence[float] | Floats) -> Floats:

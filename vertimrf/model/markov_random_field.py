@@ -142,15 +142,13 @@ class MarkovRandomField:
         """
         value_maps = [(None,) * len(attributes) for attributes in wanted] if bins is None else bins
         # Marginals of compressed attributes are computed over classes, and then spread over values.
-        maps = value_maps
-        if self.classes:
-            maps = [
-                tuple(
-                    self.classes[a].merged(bin_map) if a in self.classes else bin_map
-                    for a, bin_map in zip(attributes, given, strict=True)
-                )
-                for attributes, given in zip(wanted, value_maps, strict=True)
-            ]
+        maps = [
+            tuple(
+                self.classes[a].merged(bin_map) if a in self.classes else bin_map
+                for a, bin_map in zip(attributes, given, strict=True)
+            )
+            for attributes, given in zip(wanted, value_maps, strict=True)
+        ]
         classes: dict[int, BinMap | None] = {}
         pairs = [i for i, names in enumerate(wanted) if len(names) == 2 and names[0] != names[1]]
         of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
@@ -162,8 +160,7 @@ class MarkovRandomField:
             classes[a] = merge_maps(bin_maps)
         counts = {a: binned_sizes(self.tree.sizes[a : a + 1], (classes[a],))[0] for a in classes}
         for a, b in (wanted[i] for i in pairs):
-            if counts[a] * counts[b] > max_cells:
-                self.check((a, b), counts[a] * counts[b], max_cells)
+            self.check((a, b), counts[a] * counts[b], max_cells)
         tables = pair_marginals(
             self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes
         )

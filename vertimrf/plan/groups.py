@@ -128,8 +128,7 @@ def _names(schema: Schema, attributes: Sequence[int]) -> str:
 def crossing_pairs(schema: Schema) -> list[Pair]:
     """All pairs of attributes that no single party holds, without attributes of one value."""
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    held = {a: sum(1 << party for party in schema.holders[a]) for a in varying}
-    return [(a, b) for a, b in itertools.combinations(varying, 2) if not held[a] & held[b]]
+    return [pair for pair in itertools.combinations(varying, 2) if not schema.at_one_party(pair)]
 
 
 def cut_groups(

@@ -384,10 +384,13 @@ class Schema:
     @cached_property
     def holders(self) -> tuple[Ints, ...]:
         """Per attribute, the positions of the parties that hold it."""
-        parties = [set(columns) for _, columns in self.parties]
-        return tuple(
-            tuple(i for i, columns in enumerate(parties) if name in columns) for name in self.names
-        )
+        parties = [*enumerate(set(columns) for _, columns in self.parties)]
+        return tuple(tuple(i for i, held in parties if name in held) for name in self.names)
+
+    @cached_property
+    def _held(self) -> Ints:
+        """Per attribute, a bit for each party that holds it."""
+        return tuple(sum(1 << party for party in parties) for parties in self.holders)
 
     def party_of(self, attribute: int) -> int:
         """Position of the first party that holds the attribute at a position."""
@@ -401,15 +404,11 @@ class Schema:
         )
 
     def holder(self, attributes: Iterable[int]) -> int | None:
-        """Position of the first party that holds all of these attributes, or None.
-
-        Args:
-            attributes: their positions.
-        """
-        return min(
-            set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)),
-            default=None,
-        )
+        """Position of the first party that holds all of these attributes, given by position, or None."""
+        held = (1 << len(self.parties)) - 1
+        for a in attributes:
+            held &= self._held[a]
+        return (held & -held).bit_length() - 1 if held else None
 
     def at_one_party(self, attributes: Iterable[int]) -> bool:
         """Whether some party holds all of these attributes, given by position."""

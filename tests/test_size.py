@@ -1,14 +1,15 @@
-"""The project does not grow: every figure of benchmarks/size.py stays at or below its ceiling there."""
+"""Functions stay short: figures of benchmarks/size.py that have a limit keep it."""
 
 import pytest
 
-from benchmarks.size import CEILINGS, ROOT, figures, tokens
+from benchmarks.size import LIMITS, ROOT, figures, tokens
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="installed without its pages")
-def test_every_figure_is_below_its_ceiling():
+def test_figures_keep_their_limits():
     for name, (value, where) in figures().items():
-        assert value <= CEILINGS[name][0], f"{name}: {where}"
+        limit = LIMITS[name]
+        assert limit is None or value <= limit, f"{name}: {where}"
 
 
 def test_layout_comments_and_docstrings_are_no_tokens():

@@ -3,6 +3,8 @@
 import ast
 import contextlib
 import importlib
+import importlib.util
+import json
 import os
 import re
 import shutil
@@ -26,6 +28,7 @@ PAGES = [
     *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
 ]
 RUNNABLE = {
+    "README.md": "pandas",
     "docs/adapters.md": "mbi",
     "docs/kernels.md": "numba",
     "docs/method.md": "numba",
@@ -159,6 +162,18 @@ def test_the_readme_has_lines_of_the_measured_table(pages):
     assert len(short) == 2 + 3
     assert set(short) <= set(whole)
     assert len(pages["README.md"].splitlines()) < 200
+
+
+def test_the_readmes_picture_has_the_figures_of_the_measured_table(pages):
+    image = pytest.importorskip("PIL.Image")
+    path = ROOT / "docs" / "images" / "accuracy.py"
+    spec = importlib.util.spec_from_file_location("accuracy_picture", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    figures = module.figures(pages["benchmarks/results/accuracy.md"])
+    drawn = json.loads(image.open(path.with_suffix(".png")).text["Description"])
+    assert drawn == json.loads(json.dumps(figures)), "run docs/images/accuracy.py"
+    assert set(figures) >= {"nltcs", "adult", "br2000"}
 
 
 def test_the_certificates_of_the_page_on_flower_are_good(tmp_path):

@@ -8,7 +8,6 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -46,23 +45,44 @@ def assert_done():
 
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
-    """The tutorials, in a folder with the tables that they tell of."""
+    """The tutorials of the roles, in a folder with the tables that they tell of."""
     if not DOCS.is_dir():
         pytest.skip("installed without its pages")
     monkeypatch.chdir(tmp_path)
     pages = {role: (DOCS / f"tutorial-{role}.md").read_text() for role in ROLES}
-    rng = np.random.default_rng(0)
-    age = rng.integers(0, 100, 4000)
-    smoker = np.where(rng.random(4000) < 0.9 - age / 125, "yes", "no")
-    hospital = [f"{i},{a},{s}\n" for i, (a, s) in enumerate(zip(age, smoker, strict=True))]
-    Path("hospital.csv").write_text("".join(["person_id,age,smoker\n", *hospital]))
-    Path("insurer.csv").write_text(
-        "".join(["person_id,claims\n", *(f"{i},{a // 20}\n" for i, a in enumerate(age))])
-    )
-    Path("schema.toml").write_text(re.findall(r"```toml\n(.*?)```", pages["plan"], re.DOTALL)[0])
+    typed(["demo", "--tables", "."])
     Path("shared").mkdir()
-
     return pages
+
+
+def test_two_files_become_rows_by_copying_lines(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    if not DOCS.is_dir():
+        pytest.skip("installed without its pages")
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "tutorial.md").read_text()
+    blocks = STEP.findall(page)
+    assert [int(number) for number, _ in blocks] == list(range(1, page.count("```bash") + 1))
+    Path("shared").mkdir()
+    for _, block in blocks:
+        for party in ("hospital", "insurer"):
+            lines = [line for line in block.splitlines() if f"accept {party}" in line]
+            typed_as(party, "\n".join(lines).replace(party, "hospital"))
+        others = [line for line in block.splitlines() if "accept" not in line]
+        typed_as("hospital", "\n".join(others))
+    # What the page shows of the files and of its rows.
+    for name in ("hospital", "insurer"):
+        first = Path(f"{name}.csv").read_text().splitlines()[1].replace('"', "").split(",")
+        shown = page.split("```text\n")[1].splitlines()[2]
+        assert set(first) <= set(shown.split())
+    assert len(Path("smokers.csv").read_text().splitlines()) == 501
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    scope = {}
+    exec(compile(code, "tutorial.md", "exec"), scope)
+    means = scope["rows"].groupby("claims")["age"].mean()
+    # In the files from 22 to 76 years; a mean of rows is off by two or three.
+    assert means[4] - means[0] > 30
+    assert typed(["status", "server.run"]).count("done") > 3
 
 
 def test_the_tutorials_make_one_run(pages):

@@ -101,8 +101,20 @@ def warmup() -> None:
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
 @runs("seed", "num_threads")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
-def demo(folder: str, epsilon: float, options: Any, json_file: str | None) -> None:
+@click.option(
+    "--tables",
+    metavar="FOLDER",
+    help="Only write the small tables of the tutorial into this folder: hospital.csv, insurer.csv and their schema.toml.",
+)
+def demo(
+    folder: str, epsilon: float, options: Any, json_file: str | None, tables: str | None
+) -> None:
     """Run a real case: a year of flights of an airline, a weather office and a registry."""
+    if tables is not None:
+        from ..demo.people import write_people
+
+        click.echo(f"Written: {', '.join(map(str, write_people(Path(tables))))}.")
+        return
     from ..demo.run import check_installed, run_demo
 
     check_writable(json_file)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Fields
+from .arrays import Fields, Texts
 from .errors import PlanError, SchemaError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
@@ -41,13 +41,13 @@ from .releases.release import ROWS
 from .server.result import Result
 from .server.server import Server
 from .tables.columns import check_joined, check_present, encode_table
-from .tables.derived import opened, with_derived
+from .tables.derived import opened, party_table, with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys, named_ids
 from .tables.impossible import ruled_out
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.sources import Source, name_of, open_pieces, several
+from .tables.sources import Source, name_of, open_as_found, open_pieces, several
 from .tables.table import Table, warn_of_strangers
 
 if TYPE_CHECKING:
@@ -143,8 +143,11 @@ def open_tables(
     known = schema.schema if isinstance(schema, OpenSchema) else schema
     sources, read = opened(sources, known, read)
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
-    tables = [named_ids(open_pieces(source, read), read, id, read.person) for source in sources]
     if known is None or schema is None:
+        # A draft is read off the table, and is not private.
+        tables = [
+            named_ids(open_as_found(source, read), read, id, read.person) for source in sources
+        ]
         dropped = () if read.person is None else [read.person]
         # A data frame in memory tells more of the types of its objects than its pieces.
         whole = [s if hasattr(s, "iloc") else t for s, t in zip(sources, tables, strict=True)]
@@ -155,6 +158,10 @@ def open_tables(
         kept = {*schema.names, id, read.person}  # A flag has named each other column.
         tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
     else:
+        tables = [
+            party_table(source, read, id, names)
+            for source, names in zip(sources, _columns(known, len(sources)), strict=True)
+        ]
         tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
         asked = {*schema.wanted, id, read.person} if schema.wanted else set()
@@ -479,6 +486,13 @@ def first_with(name: str, columns_of: Sequence[Sequence[str]]) -> int:
     raise SchemaError(
         f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
     )
+
+
+def _columns(schema: Schema, tables: int) -> list[Texts]:
+    """The columns that each table has, as far as the schema says."""
+    if tables == len(schema.parties):
+        return [columns for _, columns in schema.parties]
+    return [schema.names if tables == 1 else ()] * tables
 
 
 def _deal_by_columns(

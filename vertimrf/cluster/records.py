@@ -314,7 +314,7 @@ def encode_partitions(
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     encoded = functools.reduce(Encoded.then, (account for _, account in accounts))
-    encoded.check(where)
+    encoded.name_extra(where)
     out = ClusterRecords(
         client,
         parts,

@@ -35,6 +35,8 @@ TYPES = {
 NAMES = list(TYPES)
 # Scalars of pandas that stand for a missing value.
 ABSENT = ("NAType", "NaTType")
+# Objects of pandas that are read as their text, as columns of nothing else are.
+SPANS = ("Interval", "Period")
 # Types of a whole column, by the types of its cells.
 ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({int}, pa.int64()),
@@ -144,7 +146,7 @@ def _stored(value: Any) -> tuple[str, Any]:
         return "text", str.encode(value, "utf-8", "backslashreplace").decode()
     if isinstance(value, bytes):
         return "text", value.decode("utf-8", "backslashreplace")
-    if isinstance(value, UUID):
+    if isinstance(value, UUID) or type(value).__name__ in SPANS:
         return "text", str(value)
     if isinstance(value, Decimal):
         if value.is_nan():

@@ -120,8 +120,8 @@ def type_name(kind: pa.DataType) -> str | None:
 def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column's cells as plain ones, as far as their type is narrow.
 
-    A number of 16 or 32 bits becomes the shortest decimal that it stands for: 0.1 is 0.1. A duration becomes seconds. Times finer than
-    Python's are cut to microseconds.
+    A number of 16 or 32 bits becomes the shortest decimal that it stands for: 0.1 is 0.1. A duration becomes seconds. What is finer than
+    Python's times is cut to microseconds. A cell's value depends on this cell alone.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -143,6 +143,8 @@ def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_interval(kind):
         return plain_cells(pa.chunked_array([*map(_intervals, column.chunks)], pa.duration("us")))
     if pa.types.is_duration(kind):
+        if kind.unit == "ns":
+            return plain_cells(_in_microseconds(column).cast(pa.duration("us")))
         each = UNITS[kind.unit]
         ticks = column.cast(pa.int64())
         if each == 1:
@@ -158,8 +160,18 @@ def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if getattr(kind, "unit", None) == "ns":
         zone = getattr(kind, "tz", None)
         coarse = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us", zone)
-        return column.cast(coarse, safe=False)
+        return _in_microseconds(column).cast(coarse)
     return column
+
+
+def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Nanoseconds as whole microseconds, the ones before [int64]."""
+    import pyarrow as pa
+
+    cells = column.cast(pa.int64()).combine_chunks()
+    absent = cells.is_null().to_numpy(zero_copy_only=False)
+    ticks = cells.fill_null(0).to_numpy(zero_copy_only=False) // 1000
+    return pa.chunked_array([pa.array(ticks, mask=absent)])
 
 
 def _intervals(cells: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import Fields, Texts
-from .errors import PlanError, SchemaError
+from .errors import PlanError, SchemaError, TableError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
 from .message import Message
@@ -129,7 +129,7 @@ def open_tables(
         The schema with its parties, and one encoded table per party. Their records may differ.
 
     Raises:
-        TableError: a source cannot be read, or has no ids.
+        TableError: a source cannot be read, or has no ids; or no record of a table fits.
         SchemaError: the schema does not have a column, or a column's type does not fit its values.
     """
     if not sources:
@@ -172,6 +172,7 @@ def open_tables(
     if alone and len(schema.parties) > 1:
         domains_of = schema.with_fine(range(len(schema.attributes)))
         every = encode_table(tables[0], id, domains_of, read, name=names[0], keys=keys)
+        check_some_fit([every], names)
         return schema, _dealt(every, schema)
     if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
@@ -191,8 +192,23 @@ def open_tables(
         )
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
+    check_some_fit(parts, names)
     warn_of_strangers(parts, names)
     return schema, parts
+
+
+def check_some_fit(tables: Sequence[Table], names: Sequence[str]) -> None:
+    """Check that not all records of a table were left out, as by a wrong delimiter.
+
+    Only who holds the table may learn of this refusal. A party of a run is refused for no record.
+
+    Raises:
+        TableError: they were; the message has the first reason.
+    """
+    for table, name in zip(tables, names, strict=True):
+        if table.dropped.records and not table.records:
+            reason = table.dropped.reasons[0].sentence
+            raise TableError(f"No record of {name} fits the schema, so nothing is made of it. {reason}")
 
 
 def with_domains(

@@ -130,7 +130,7 @@ def open_tables(
 
     Raises:
         TableError: a source cannot be read, or has no ids; or no record of a table fits.
-        SchemaError: the schema does not have a column, or a column's type does not fit its values.
+        SchemaError: a table lacks a column of the schema.
     """
     if not sources:
         raise PlanError("Give at least one table.")
@@ -208,7 +208,9 @@ def check_some_fit(tables: Sequence[Table], names: Sequence[str]) -> None:
     for table, name in zip(tables, names, strict=True):
         if table.dropped.records and not table.records:
             reason = table.dropped.reasons[0].sentence
-            raise TableError(f"No record of {name} fits the schema, so nothing is made of it. {reason}")
+            raise TableError(
+                f"No record of {name} fits the schema, so nothing is made of it. {reason}"
+            )
 
 
 def with_domains(

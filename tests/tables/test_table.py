@@ -561,7 +561,7 @@ UNFIT = [
         cell(x=pd.to_datetime(["2020-01-01"] * 3)),
         (Attribute.numeric("x", [0, 2]),),
         [],
-        "holds timestamp[ns] cells, but the schema says bins",
+        "cells, but the schema says numeric",
     ),
     (
         cell(x=[None, 5.0, None]),

@@ -80,7 +80,20 @@ USUAL = [
 TEXTS = [
     *("", "NA", "nan", "x", " F", "m ", "1", "1.0", " 1", "1.5", "-1", "1e400", "inf", "１", "0x1"),
     *("2020-03-04", "20200304", "2020-03-04 05:06:00", "2020-03-04T05:06:00+02:00", "true", "True"),
-    *("a,b", "a;b", "a|b\tc", 'q"q', '"q"', "two\nlines", "\r", "é", "😀", "\u2028", "\\xff", "%PDF-"),
+    *(
+        "a,b",
+        "a;b",
+        "a|b\tc",
+        'q"q',
+        '"q"',
+        "two\nlines",
+        "\r",
+        "é",
+        "😀",
+        "\u2028",
+        "\\xff",
+        "%PDF-",
+    ),
     *("PAR1", "ORC", "BZh91AY&SY", "ASCII SPSS PORT FILE", "SQLite format 3", "<html>", "ustar"),
     *("DUCK", '{"a": 1}', "[1]", "=1+1", "#N/A", "$1,200", "13%", "9" * 30, "NULL", "'", "﻿"),
     *("y" * 3000, "0001", "(0, 1]", "1_000", "-0", "+1", "1d", ".", "1.", "\t1", "P1D"),
@@ -295,7 +308,16 @@ def json_file(folder, rows, pair):
         rng = random.Random(repr(row[0]))
         line = {n: json_value(c) for n, c in zip(NAMES, row, strict=True) if rng.random() < 0.95}
         text = json.dumps(line).encode()
-        odd = [text[:-3], b"[1]", b"{}", b"", text.replace(b"column2", b"\xff", 1), text + b"}", b"PK\3\4", b"1"]
+        odd = [
+            text[:-3],
+            b"[1]",
+            b"{}",
+            b"",
+            text.replace(b"column2", b"\xff", 1),
+            text + b"}",
+            b"PK\3\4",
+            b"1",
+        ]
         lines.append(rng.choice(odd) if rng.random() < 0.12 else text)
     packed = pair.public.random() < 0.2
     content = b"".join(line + b"\n" for line in lines)
@@ -371,7 +393,9 @@ def frame(folder, rows, pair, kind):
     if kind == "arrays":
         return columns, ReadOptions()
     if kind == "objects":
-        return pd.DataFrame({n: pd.Series(c, dtype=object) for n, c in columns.items()}), ReadOptions()
+        return pd.DataFrame(
+            {n: pd.Series(c, dtype=object) for n, c in columns.items()}
+        ), ReadOptions()
     made = {}
     for name, cells in columns.items():
         # Numbers that pandas itself would round beside a missing one stay objects.
@@ -504,7 +528,13 @@ def alike(rng, public):
         for usual in USUAL[1:]
     ]
     return [
-        [f"p{i}", *(rng.choice([None, rng.choice(pool)]) if rng.random() < 0.9 else None for pool in pools)]
+        [
+            f"p{i}",
+            *(
+                rng.choice([None, rng.choice(pool)]) if rng.random() < 0.9 else None
+                for pool in pools
+            ),
+        ]
         for i in range(ROWS)
     ]
 

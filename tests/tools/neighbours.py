@@ -145,7 +145,11 @@ def short_rows():
     """Rows of texts are too long at a few thousand bytes, and read in blocks of fewer."""
     from vertimrf.tables import csv_file, values
 
-    kept = [(module, name, getattr(module, name)) for module in (csv_file, values) for name in ("LONGEST_ROW", "BLOCK")]
+    kept = [
+        (module, name, getattr(module, name))
+        for module in (csv_file, values)
+        for name in ("LONGEST_ROW", "BLOCK")
+    ]
     level = logging.getLogger("vertimrf").level
     logging.getLogger("vertimrf").setLevel(logging.ERROR)
     try:
@@ -208,7 +212,9 @@ def main():
     parser = arguments(__doc__)
     parser.add_argument("--count", type=int, help="pairs; default 10,000, or 100 at smoke size")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", action="append", choices=[*FORMATS], help="this format; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=[*FORMATS], help="this format; may be repeated"
+    )
     parser.add_argument("--case", type=int, help="this pair of each format alone")
     options = parser.parse_args()
     count = options.count or (10_000 if options.size == FULL else 100)

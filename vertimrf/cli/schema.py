@@ -39,7 +39,7 @@ def schema() -> None:
     type=click.Choice(["day-first", "month-first"]),
     help="How to read ambiguous dates, such as 01/02/2019; by default such columns are left out.",
 )
-@reads_tables("id_format", "delimiter", "encoding", "skip_rows", "no_header", "query")
+@reads_tables(*("id_format", "delimiter", "encoding", "skip_rows", "no_header", "columns", "query"))
 def draft(
     read: Any,
     tables: Sequence[str],

@@ -86,8 +86,7 @@ def encode(columns: Columns, schema: Schema, source: Source) -> Part:
     Columns that the partition lacks and an equation gives are derived.
 
     Raises:
-        TableError, SchemaError: the partition cannot be read, lacks columns, or has columns of an
-            impossible type.
+        TableError, SchemaError: the partition cannot be read, or lacks columns.
     """
     names = [attribute.name for attribute in columns.own]
     table = party_table(source, columns.read, columns.id, names)

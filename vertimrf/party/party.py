@@ -162,10 +162,9 @@ class Party:
             The encoded records.
 
         Raises:
-            TableError: the table cannot be read, has no column of valid ids, or names persons
-                otherwise than the plan (:func:`vertimrf.party.persons.check_named`).
-            SchemaError: the plan does not describe a column, or a column's type does not fit its
-                values.
+            TableError: the table cannot be read, has no column of ids, or names persons otherwise
+                than the plan (:func:`vertimrf.party.persons.check_named`).
+            SchemaError: the table lacks a column of the plan.
         """
         check_named(read.person is not None, self._plan.records_per_person)
         schema = self._plan.schema

@@ -534,14 +534,16 @@ def encode_table(
 
     Of a file, only one piece is in memory at a time, plus codes and digests.
 
-    Records that do not fit the schema are left out. So whether anything is released never depends
-    on a single record.
+    Records that do not fit the schema are left out, also those with cells of a type that their
+    attribute cannot have. So whether anything is released never depends on a single record.
 
     A record is an id; if the table names persons, it is a person and an id together. So the same
     id of two persons is two records.
 
     Leaving out is 1-stable: two tables that differ in any rows of one record give results that
-    differ in at most that record. *Proof.* Whether a row fits depends on this row alone. Of the
+    differ in at most that record. *Proof.* How a table is read is fixed before its rows are
+    (:func:`vertimrf.tables.derived.party_table`), and a cell's value and missingness follow from
+    this cell. So whether a row fits depends on this row alone. Of the
     fitting rows of one record, :func:`one_per_id` keeps one. Its choice depends on these rows
     alone, not on their order or on other rows. So the result is a union over records of at most one
     row each, which depends on the rows of that record alone. In particular, nobody's rows decide
@@ -566,8 +568,9 @@ def encode_table(
         The records that fit, possibly none; ``dropped`` describes the others.
 
     Raises:
-        TableError: the source is no table, or its ids or formats are not usable.
-        SchemaError: columns are missing, or have a type that their values cannot have.
+        TableError: the source is no table, it is not stated how to read it, or it has no column of
+            ids.
+        SchemaError: columns are missing.
     """
     names = [attribute.name for attribute in attributes]
     pieces = open_pieces(source, read).asked([id, read.person, *names])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 from datetime import date, datetime
 
 import numpy as np
@@ -18,6 +19,7 @@ from vertimrf.plan.sections import Reading
 from vertimrf.tables import values
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.dropped import LONGEST_ROW
+from vertimrf.tables.read_options import DEFAULT
 from vertimrf.tables.sources import open_pieces
 
 X = Attribute.integer("x", 3)
@@ -27,7 +29,7 @@ LINES = [b"%s,%d" % (id.encode(), x) for id, x in ROWS]
 STATED = ReadOptions(no_header=True, columns=("id", "x"), delimiter=",")
 
 
-def kept(source, read=ReadOptions(), attributes=(X,)):
+def kept(source, read=DEFAULT, attributes=(X,)):
     """How many records are kept of a table, and how many are left out."""
     table = encode_table(source, "id", attributes, read, keys=KEYS)
     return table.records, table.dropped.records
@@ -271,3 +273,42 @@ def test_a_type_that_no_attribute_has_is_told_of_by_a_check(tmp_path):
     printed = refused(f"check {tmp_path}/t.parquet --schema {tmp_path}/s.toml --id id")
     assert "column 'x' holds list<element: int64> cells, but the schema says" in printed
     assert printed.count("holds list") == 1
+
+
+STATISTICS = {"sav": "SPSS", "dta": "Stata", "xport": "SAS transport"}
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
+def test_a_text_of_a_file_of_statistics_may_have_any_bytes(tmp_path, kind):
+    """One refused the file."""
+    package, path = pytest.importorskip("pyreadstat"), tmp_path / "t"
+    frame = pd.DataFrame(
+        {
+            "id": ["aaaaqq", "bé", "c"],
+            "x": [1.0, 2.0, 0.0],
+            "ä"[: kind != "xport"] or "y": ["é", "f", "g"],
+        }
+    )
+    getattr(package, f"write_{kind}")(frame, str(path))
+    path.write_bytes(path.read_bytes().replace(b"aaaaqq", b"aa\xff\xffqq"))
+    rows, said = rows_of(path)
+    assert [row["id"] for row in rows] == ["aa\\xff\\xffqq", "bé", "c"]
+    assert rows[0]["y" if kind == "xport" else "ä"] == "é"
+    assert not said
+
+
+@pytest.mark.parametrize(
+    "kind, origin", [("sav", datetime(1582, 10, 14)), ("dta", datetime(1960, 1, 1))]
+)
+def test_a_date_of_a_file_of_statistics_that_is_none_costs_itself(tmp_path, kind, origin):
+    """It refused the file."""
+    package, path = pytest.importorskip("pyreadstat"), tmp_path / "t"
+    days = [date(2020, 1, 1 + i) for i in range(9)]
+    getattr(package, f"write_{kind}")(pd.DataFrame({"id": range(9), "x": days}), str(path))
+    since = datetime(2020, 1, 4) - origin
+    number = struct.pack("<d", since.total_seconds() if kind == "sav" else since.days)
+    assert path.read_bytes().count(number) == 1
+    path.write_bytes(path.read_bytes().replace(number, struct.pack("<d", 1e15)))
+    rows, said = rows_of(path)
+    assert [row["x"] for row in rows] == [*days[:3], *days[4:]]
+    assert [(text, count) for _, text, count in said] == [("row 4", 1)]

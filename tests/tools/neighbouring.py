@@ -16,7 +16,6 @@ import sqlite3
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from pathlib import Path
 from uuid import UUID
 
 import pandas as pd
@@ -25,7 +24,7 @@ import pyarrow.feather
 import pyarrow.orc
 import pyarrow.parquet
 
-from vertimrf import Attribute, ReadOptions, Schema
+from vertimrf import ReadOptions, Schema
 
 # Names that a file without a header gave its columns, so that earlier code can be tried too.
 NAMES = [f"column{i}" for i in range(1, 9)]

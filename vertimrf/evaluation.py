@@ -30,7 +30,16 @@ from .tables.ids import IdKeys
 from .tables.impossible import possible
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.sources import Source, name_of, open_pieces, read_arrow, read_label, several
+from .tables.sources import (
+    Source,
+    first_file,
+    name_of,
+    open_as_found,
+    open_pieces,
+    read_arrow,
+    read_label,
+    several,
+)
 from .tables.table import encode_columns
 from .utility.distances import distance, tvd, usual_ways
 from .utility.figures import utility
@@ -94,6 +103,7 @@ def evaluate(
     real, table = several(real), read_arrow(synthetic)
     schema = _domains(schema, real, synthetic, table, read)
     real, read = opened(real, schema, read, options.party)
+    real = [open_as_found(each, read) if first_file(each) else each for each in real]
     if HOLDERS_COLUMN in table.column_names and HOLDERS_COLUMN not in schema.names:
         table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:
@@ -152,7 +162,7 @@ def _domains(
         return Schema.load(beside)
     if schema is not None or len(real) != 1:
         raise SchemaError("To compare, name the complete schema of the synthesis.")
-    pieces = open_pieces(real[0], read)
+    pieces = open_as_found(real[0], read)
     table = read_arrow(pieces)
     columns, typed = {}, pieces.typed
     for name in set(made.column_names).intersection(table.column_names):

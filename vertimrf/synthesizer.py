@@ -138,8 +138,9 @@ class Synthesizer:
     def fit(self, table: Source, *, epsilon: float) -> Synthesizer:
         """Measure a table with noise, and fit the model.
 
-        Records that do not fit the schema are left out one by one. So whether the fit succeeds
-        reveals nothing about a record. :attr:`dropped` counts them, for the holder only.
+        Records that do not fit the schema are left out one by one, and :attr:`dropped` counts them,
+        for the holder only. If none fits, there is an error: show nobody else whether a fit
+        succeeds.
 
         Args:
             table: a file (CSV, Parquet, Arrow), a pandas or polars frame, an Arrow table, or the
@@ -150,7 +151,8 @@ class Synthesizer:
             The synthesizer itself.
 
         Raises:
-            TableError, SchemaError: the table cannot be read, or its columns do not fit the schema.
+            TableError, SchemaError: the table cannot be read, lacks a column of the schema, or has
+                no record that fits.
             PlanError, PrivacyError: the target cannot be met.
         """
         params = self._params

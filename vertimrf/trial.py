@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Fields
-from .errors import PlanError, SchemaError
+from .arrays import Fields, Texts
+from .errors import PlanError, SchemaError, TableError
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
 from .message import Message
@@ -41,13 +41,13 @@ from .releases.release import ROWS
 from .server.result import Result
 from .server.server import Server
 from .tables.columns import check_joined, check_present, encode_table
-from .tables.derived import opened, with_derived
+from .tables.derived import opened, party_table, with_derived
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys, named_ids
 from .tables.impossible import ruled_out
 from .tables.infer import draft_schema
 from .tables.read_options import DEFAULT, ReadOptions
-from .tables.sources import Source, name_of, open_pieces, several
+from .tables.sources import Source, name_of, open_as_found, open_pieces, several
 from .tables.table import Table, warn_of_strangers
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def open_tables(
         The schema with its parties, and one encoded table per party. Their records may differ.
 
     Raises:
-        TableError: a source cannot be read, or has no ids.
-        SchemaError: the schema does not have a column, or a column's type does not fit its values.
+        TableError: a source cannot be read, or has no ids; or no record of a table fits.
+        SchemaError: a table lacks a column of the schema.
     """
     if not sources:
         raise PlanError("Give at least one table.")
@@ -143,8 +143,11 @@ def open_tables(
     known = schema.schema if isinstance(schema, OpenSchema) else schema
     sources, read = opened(sources, known, read)
     # Only private domains and drafts need whole tables. Else tables are read in pieces.
-    tables = [named_ids(open_pieces(source, read), read, id, read.person) for source in sources]
     if known is None or schema is None:
+        # A draft is read off the table, and is not private.
+        tables = [
+            named_ids(open_as_found(source, read), read, id, read.person) for source in sources
+        ]
         dropped = () if read.person is None else [read.person]
         # A data frame in memory tells more of the types of its objects than its pieces.
         whole = [s if hasattr(s, "iloc") else t for s, t in zip(sources, tables, strict=True)]
@@ -155,6 +158,10 @@ def open_tables(
         kept = {*schema.names, id, read.person}  # A flag has named each other column.
         tables = [replace(t, names=tuple(n for n in t.names if n in kept)) for t in tables]
     else:
+        tables = [
+            party_table(source, read, id, names)
+            for source, names in zip(sources, _columns(known, len(sources)), strict=True)
+        ]
         tables = with_derived(tables, known, known.names)
     if isinstance(schema, OpenSchema):
         asked = {*schema.wanted, id, read.person} if schema.wanted else set()
@@ -165,6 +172,7 @@ def open_tables(
     if alone and len(schema.parties) > 1:
         domains_of = schema.with_fine(range(len(schema.attributes)))
         every = encode_table(tables[0], id, domains_of, read, name=names[0], keys=keys)
+        check_some_fit([every], names)
         return schema, _dealt(every, schema)
     if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
@@ -184,8 +192,25 @@ def open_tables(
         )
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
+    check_some_fit(parts, names)
     warn_of_strangers(parts, names)
     return schema, parts
+
+
+def check_some_fit(tables: Sequence[Table], names: Sequence[str]) -> None:
+    """Check that not all records of a table were left out, as by a wrong delimiter.
+
+    Only who holds the table may learn of this refusal. A party of a run is refused for no record.
+
+    Raises:
+        TableError: they were; the message has the first reason.
+    """
+    for table, name in zip(tables, names, strict=True):
+        if table.dropped.records and not table.records:
+            reason = table.dropped.reasons[0].sentence
+            raise TableError(
+                f"No record of {name} fits the schema, so nothing is made of it. {reason}"
+            )
 
 
 def with_domains(
@@ -479,6 +504,13 @@ def first_with(name: str, columns_of: Sequence[Sequence[str]]) -> int:
     raise SchemaError(
         f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute."
     )
+
+
+def _columns(schema: Schema, tables: int) -> list[Texts]:
+    """The columns that each table has, as far as the schema says."""
+    if tables == len(schema.parties):
+        return [columns for _, columns in schema.parties]
+    return [schema.names if tables == 1 else ()] * tables
 
 
 def _deal_by_columns(

@@ -251,7 +251,11 @@ PREAMBLE = "# a comment, with a comma\nfrom: the ward\nid;x\n1;2\n2;1\n"
     "text, names, more",
     [
         (PREAMBLE, ("id", "x"), {"skip_rows": 2}),
-        ("note\n1;2\n2;1\n", ("column1", "column2"), {"skip_rows": 1, "no_header": True}),
+        (
+            "note\n1;2\n2;1\n",
+            ("a", "b"),
+            {"skip_rows": 1, "no_header": True, "columns": ("a", "b"), "delimiter": ";"},
+        ),
     ],
 )
 def test_lines_before_a_header_and_a_header_may_lack_in_any_blocks(

@@ -28,7 +28,7 @@ from vertimrf import Attribute, ReadOptions, Schema
 from vertimrf.errors import TableError
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
-from vertimrf.tables.sources import open_pieces, read_arrow
+from vertimrf.tables.sources import open_as_found, open_pieces, read_arrow
 
 ROWS = 240
 KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))
@@ -169,7 +169,6 @@ READ = {
     "t.csv.zst": compressed("zstd", CSV),
     "packed.csv": compressed("lz4", CSV),
     "t.jsonl": JSON,
-    "jsonlines.csv": JSON,
     "t.jsonl.gz": gzip.compress(JSON),
     "t.parquet": arrow_bytes(pa.parquet.write_table),
     "parquet.csv": arrow_bytes(pa.parquet.write_table),
@@ -214,7 +213,9 @@ REFUSED = {
     "object.json": (json.dumps(columns(), indent=1).encode(), "is a JSON document, which is not read: write"),
     "t.h5": (HDF5, "is an HDF5 file, which is not read: save its table as Parquet"),
     "t.pkl": (pickle.dumps(columns()), "is a pickle of Python, which is not read: save"),
-    "t.rds": (gzip.compress(b"X\n\0\0\0\3\0\4"), "is a file of R, compressed by gzip: unpack"),
+    "t.rds": (gzip.compress(b"X\n\0\0\0\3\0\4"), "is a file of R, which is not read: save its table in R"),
+    "r.dat": (b"RDX3\nX\n\0\0\0\3", "is a file of R, which is not read: save its table in R"),
+    "jsonlines.csv": (JSON, "is a JSON document, which is not read: write an object on each line of a file whose name"),
     "t.avro": (b"Obj\1\4", "is an Avro file, which is not read"),
     "t.pdf": (b"%PDF-1.7\n", "is a PDF document, which is not read: export its table as CSV"),
     "t.html": (b"<!DOCTYPE html>\n<html>", "is an HTML or XML document, which is not read: export"),
@@ -336,9 +337,9 @@ TORN = {
     "t.xpt": b"HEADER RECORD*******LIB",
     "t.sas7bdat": bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0",
     "t.xlsx": b"PK\3\4",
-    "t.orc": b"ORC",
-    "t.parquet": b"PAR1",
-    "t.arrow": b"ARROW1",
+    "t.orc": b"ORC\x08",
+    "t.parquet": b"PAR1\x15",
+    "t.arrow": b"ARROW1\0\0",
     "t.csv.gz": gzip.compress(CSV)[:300],
     "t.csv.zst": READ["t.csv.zst"][:300],
 }
@@ -364,8 +365,8 @@ def test_an_archive_of_an_unknown_version_is_one(folder):
 def test_a_line_that_is_no_object_costs_itself(tmp_path):
     text = b'{"id": 1, "a": "x", "b": [1]}\n\n[1]\n{"id": 2, "a": {"c": 1}}\nno\n{"id": "3", "d": 1}\n{"id": 4, "a": "y"}'
     path = made(tmp_path, "t.jsonl", text)
-    assert open_pieces(path).names == ("id", "a", "d")
-    rows, said = rows_of(path)
+    assert open_as_found(path).names == ("id", "a", "d")
+    rows, said = rows_of(path, columns=["id", "a", "d"])
     assert [row["id"] for row in rows] == [1, "3", 4]
     assert [count for _, _, count in said] == [1, 1, 1]
     with pytest.raises(TableError, match=r"a row has a text that is no JSON object \('\[1\]'\)"):

@@ -40,7 +40,7 @@ from ..runs.party_run import ACCEPTED, TABLE
 from ..runs.party_table import PartySettings
 from ..runs.steps import LEFT_OUT
 from ..tables.arrow import SUFFIXES
-from ..tables.sources import open_pieces, read_label
+from ..tables.sources import open_as_found, read_label
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12
@@ -192,7 +192,7 @@ def _settings(path: Path) -> str:
 
 def _table(path: Path) -> str:
     """Describe a table: its columns, number of rows, and what it claims."""
-    pieces = open_pieces(path)
+    pieces = open_as_found(path)
     rows = sum(piece.num_rows for piece in pieces.read(pieces.names[:1], lambda *_: None))
     return (
         f"A table of {len(pieces.names):,} columns and {rows:,} rows, {path.stat().st_size:,} bytes.\n"

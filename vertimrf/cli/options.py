@@ -26,6 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "collusion_epsilon": {"type": float},
     "delta": {"type": float},
     "expected_records": {"type": int},
+    "columns": {"default": ""},
     "id_format": {"default": ""},
     "label": {"metavar": "LABEL"},
     "message_bytes": {"type": float},
@@ -62,10 +63,9 @@ def reads_tables(*names: str) -> Callable[[Any], Any]:
 
     def made(given: dict[str, Any]) -> ReadOptions:
         given["delimiter"] = given["delimiter"].replace("\\t", "\t")
-        if "id_format" in given:
-            given["id_format"] = tuple(
-                part.strip() for part in given["id_format"].split(",") if part.strip()
-            )
+        for name in {"id_format", "columns"}.intersection(given):
+            parts = (part.strip() for part in given[name].split(","))
+            given[name] = tuple(part for part in parts if part)
         return ReadOptions(**given)
 
     return _options("read", ReadOptions, made, names)

@@ -95,8 +95,7 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     from ..runs.exchange import Exchange, take_turn
     from ..runs.party_run import PartyRun
     from ..tables.columns import without_column
-    from ..tables.ids import named_ids
-    from ..tables.sources import open_pieces
+    from ..tables.derived import party_table
 
     if out is None and not others:
         raise PlanError(
@@ -116,7 +115,7 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
     check_named("person" in columns, plan.records_per_person)
     # Formats are tried of ids as they are written.
     read = replace(run.settings, id_format=())
-    pieces = named_ids(open_pieces(table, read), read, *columns.values())
+    pieces = party_table(table, read, run.settings.id, ())
     for what, column in columns.items():
         if column not in pieces.names:
             raise without_column(table, what, column, pieces.names)

@@ -39,7 +39,7 @@ def schema() -> None:
     type=click.Choice(["day-first", "month-first"]),
     help="How to read ambiguous dates, such as 01/02/2019; by default such columns are left out.",
 )
-@reads_tables("id_format", "delimiter", "encoding", "skip_rows", "no_header", "query")
+@reads_tables(*("id_format", "delimiter", "encoding", "skip_rows", "no_header", "columns", "query"))
 def draft(
     read: Any,
     tables: Sequence[str],
@@ -153,7 +153,7 @@ def domains(
     from ..privacy.ledger import spent_beforehand
     from ..privacy.noise import KeyedNoise
     from ..tables.columns import check_present
-    from ..tables.derived import as_stated, with_derived
+    from ..tables.derived import as_stated, party_table, with_derived
 
     check_schema_file(out)
     check_budget(epsilon, delta, records_per_person)
@@ -168,7 +168,8 @@ def domains(
         )
     check_named(read.person is not None, records_per_person)
     read = as_stated(read, part.schema, part.schema.party_names[0])
-    (pieces,) = with_derived([table], part.schema, part.schema.names, read)
+    names = part.schema.names
+    (pieces,) = with_derived([party_table(table, read, id_column, names)], part.schema, names, read)
     content = pieces.whole()
     check_present(part.wanted, content.column_names, table)
     (party, _), *_ = part.schema.parties

@@ -301,11 +301,9 @@ def encode_partitions(
         read, keys: as for :func:`vertimrf.tables.columns.encode_table`.
 
     Raises:
-        TableError: there is no table, no id column or no such format; ids have an impossible type;
-            or the cluster failed. Later questions to the records raise this too if the cluster
-            fails.
-        SchemaError: the schema does not describe a column, or a column's type does not fit its
-            values.
+        TableError: there is no table, no id column or no such format; or the cluster failed. Later
+            questions to the records raise this too if the cluster fails.
+        SchemaError: the table lacks a column of the schema.
     """
     sources = partitions(source)
     where = name_of(source)
@@ -314,7 +312,7 @@ def encode_partitions(
     parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     encoded = functools.reduce(Encoded.then, (account for _, account in accounts))
-    encoded.check(where)
+    encoded.name_extra(where)
     out = ClusterRecords(
         client,
         parts,

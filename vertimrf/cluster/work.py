@@ -25,10 +25,10 @@ from ..plan.schema import Schema
 from ..releases.encoder import Encoder
 from ..tables import impossible
 from ..tables.columns import Columns, Encoded
-from ..tables.derived import with_derived
-from ..tables.ids import named_ids, repeated, shown
+from ..tables.derived import party_table, with_derived
+from ..tables.ids import repeated, shown
 from ..tables.read_options import ReadOptions
-from ..tables.sources import Source, open_pieces
+from ..tables.sources import Source
 from ..tables.table import one_per_id
 
 T = TypeVar("T")
@@ -86,13 +86,11 @@ def encode(columns: Columns, schema: Schema, source: Source) -> Part:
     Columns that the partition lacks and an equation gives are derived.
 
     Raises:
-        TableError, SchemaError: the partition cannot be read, lacks columns, or has columns of an
-            impossible type.
+        TableError, SchemaError: the partition cannot be read, or lacks columns.
     """
     names = [attribute.name for attribute in columns.own]
-    ids = columns.id, columns.person
-    named = named_ids(open_pieces(source, columns.read), columns.read, *ids)
-    (pieces,) = with_derived([named], schema, names, columns.read)
+    table = party_table(source, columns.read, columns.id, names)
+    (pieces,) = with_derived([table], schema, names, columns.read)
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
     rows = tuple(
@@ -161,7 +159,7 @@ def further(
 
 def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -> list[str]:
     """Some cells of a partition, as errors show them."""
-    pieces = named_ids(open_pieces(source, read), read, column, read.person)
+    pieces = party_table(source, read, column, ())
     return [shown(cell) for cell in pieces.cells(column, rows)]
 
 

@@ -33,6 +33,8 @@ MOMENTS = {
     "timestamp": ("timestamp[ms]", "timestamp[us]", "timestamp[ns]"),
 }
 DICTIONARY, TEXT = "dictionary", "string"
+# Microseconds of a day, and most days of an interval.
+DAY, LONGEST_DAYS = 86_400 * 10**6, 10**8
 MOST_DIGITS = 38
 
 
@@ -118,8 +120,8 @@ def type_name(kind: pa.DataType) -> str | None:
 def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column's cells as plain ones, as far as their type is narrow.
 
-    A number of 16 or 32 bits becomes the shortest decimal that it stands for: 0.1 is 0.1. A duration becomes seconds. Times finer than
-    Python's are cut to microseconds.
+    A number of 16 or 32 bits becomes the shortest decimal that it stands for: 0.1 is 0.1. A duration becomes seconds. What is finer than
+    Python's times is cut to microseconds. A cell's value depends on this cell alone.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -139,9 +141,10 @@ def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
         absent = cells.is_null().to_numpy(zero_copy_only=False)
         return pa.chunked_array([pa.array(decimals[places], mask=absent)])
     if pa.types.is_interval(kind):
-        parts = [_intervals(chunk) for chunk in column.chunks]
-        return column if None in parts else plain_cells(pa.chunked_array(parts, pa.duration("ns")))
+        return plain_cells(pa.chunked_array([*map(_intervals, column.chunks)], pa.duration("us")))
     if pa.types.is_duration(kind):
+        if kind.unit == "ns":
+            return plain_cells(_in_microseconds(column).cast(pa.duration("us")))
         each = UNITS[kind.unit]
         ticks = column.cast(pa.int64())
         if each == 1:
@@ -149,25 +152,39 @@ def plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
         whole = pc.divide(ticks, each)
         if pc.all(pc.equal(pc.multiply(whole, each), ticks)).as_py() is not False:
             return whole
-        return pc.divide(ticks.cast(pa.float64(), safe=False), float(each))
+        # A whole number of seconds stays that, whatever the other cells are.
+        rest = pc.divide(
+            pc.subtract(ticks, pc.multiply(whole, each)).cast(pa.float64()), float(each)
+        )
+        return pc.add(whole.cast(pa.float64(), safe=False), rest)
     if getattr(kind, "unit", None) == "ns":
         zone = getattr(kind, "tz", None)
         coarse = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us", zone)
-        return column.cast(coarse, safe=False)
+        return _in_microseconds(column).cast(coarse)
     return column
 
 
-def _intervals(cells: pa.Array) -> pa.Array | None:
-    """Intervals of days and nanoseconds as durations; None if one has months."""
+def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Nanoseconds as whole microseconds, the ones before [int64]."""
+    import pyarrow as pa
+
+    cells = column.cast(pa.int64()).combine_chunks()
+    absent = cells.is_null().to_numpy(zero_copy_only=False)
+    ticks = cells.fill_null(0).to_numpy(zero_copy_only=False) // 1000
+    return pa.chunked_array([pa.array(ticks, mask=absent)])
+
+
+def _intervals(cells: pa.Array) -> pa.Array:
+    """Intervals as durations [us]. A month counts as 30 days, as in PostgreSQL and DuckDB."""
     import pyarrow as pa
 
     layout = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
     every = np.frombuffer(cells.buffers()[1], layout)[cells.offset : cells.offset + len(cells)]
     absent = cells.is_null().to_numpy(zero_copy_only=False)
-    if every["months"][~absent].any():
-        return None
-    ticks = every["days"].astype(np.int64) * (86_400 * 10**9) + every["nanoseconds"]
-    return pa.array(ticks, mask=absent).cast(pa.duration("ns"))
+    days = every["months"].astype(np.int64) * 30 + every["days"]
+    # The longest ones, of 290,000 years, stand for those that are longer.
+    days = np.clip(days, -LONGEST_DAYS, LONGEST_DAYS)
+    return pa.array(days * DAY + every["nanoseconds"] // 1000, mask=absent).cast(pa.duration("us"))
 
 
 def for_csv(table: pa.Table) -> pa.Table:

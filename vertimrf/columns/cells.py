@@ -28,6 +28,8 @@ Arrays = TypeVar("Arrays", bound=tuple[npt.NDArray[Any], ...])
 # applied to.
 MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 FAR = 10**18
+# Floating-point numbers of up to this are whole if they say so.
+WHOLE = 2.0**53
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
 
@@ -244,8 +246,12 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
         if format is not None and pa.types.is_floating(cells.type):
             # Whole numbers beside missing ones.
-            with contextlib.suppress(pa.ArrowInvalid):
-                cells = cells.cast(pa.int64())
+            absent = cells.is_null(nan_is_null=True).to_numpy()
+            values = np.where(absent, 0.5, np.nan_to_num(cells.cast(pa.float64()).to_numpy()))
+            whole = (values == np.floor(values)) & (np.abs(values) <= WHOLE)
+            places = np.where(whole, values, 0).astype(np.int64)
+            numbers, _ = read(pa.chunked_array([pa.array(places, mask=~whole)]))
+            return numbers, absent
         if format is not None and pa.types.is_integer(written_out(cells).type):
             # Numbers such as 20190131 and 730 are dates and times without leading zeros.
             width = len(EPOCH.strftime(format))

@@ -22,7 +22,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..tables.arrow import Pieces
 from ..tables.columns import Columns, Encoded, extra_columns
-from ..tables.derived import breaking, with_derived
+from ..tables.derived import breaking, party_table, with_derived
 from ..tables.ids import (
     MAX_SHAPES,
     IdKeys,
@@ -31,12 +31,11 @@ from ..tables.ids import (
     format_ids,
     id_form,
     id_shapes,
-    named_ids,
     plain_ids,
 )
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.sources import Source, open_pieces
+from ..tables.sources import Source
 from .persons import beyond, naming_errors
 
 # A note is made if the records differ from the plan's by this factor, because noise and keys were
@@ -91,7 +90,7 @@ def check_table(
         SchemaError, TableError: the schema has no such party, or the table cannot be read.
     """
     attributes = schema.schema.part(party)
-    source = named_ids(open_pieces(source, read), read, id, read.person)
+    source = party_table(source, read, id, [a.name for a in attributes])
     (pieces,) = with_derived([source], schema.schema, [a.name for a in attributes], read)
     ruled = ruled_out(schema.schema, party)
     columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled)
@@ -103,7 +102,7 @@ def check_table(
     watched, encoded, stopped = _encoded(columns, pieces, schema.schema.ids)
     if encoded is None:
         return Check((*problems, *stopped), (), ())
-    problems += [*stopped, *encoded.wrong.values()]
+    problems += stopped
     table = watched.columns.settled(encoded, pieces)
     problems += [reason.sentence for reason in table.dropped.reasons]
     rows = table.records + table.dropped.records
@@ -153,20 +152,22 @@ def check_ids(source: Source, id: str, read: ReadOptions = DEFAULT) -> str:
         read: how the table is read.
 
     Returns:
-        A sentence for the operator if the first records have too few ids; else an empty one. One
-        record can decide that, so it must hold nothing back.
+        A sentence for the operator if the first records have too few ids, or their type cannot be
+        that of ids; else an empty one. One record can decide that, so it must hold nothing back.
 
     Raises:
-        TableError: the table cannot be read, or lacks the column of record or person ids, or their
-            type cannot be that of ids.
+        TableError: the table cannot be read, or lacks the column of record or person ids.
     """
-    pieces = named_ids(open_pieces(source, read), read, id, read.person)
+    pieces = party_table(source, read, id, ())
     columns = Columns(id, (), pieces.where, IdKeys.drawn(), read)
     columns.check(pieces.names)
     for piece in pieces.read(columns.wanted, lambda *_: None):
-        if columns.person is not None:
-            plain_ids(piece[columns.person], columns.owners)
-        ids = as_texts(format_ids(piece[id], read.id_format, columns.ids), columns.ids)
+        try:
+            if columns.person is not None:
+                plain_ids(piece[columns.person], columns.owners)
+            ids = as_texts(format_ids(piece[id], read.id_format, columns.ids), columns.ids)
+        except TableError as error:
+            return str(error)
         # Of a record of a person, the id may be another person's too.
         return (
             "" if columns.person else few_ids(pc.count_distinct(ids).as_py(), len(ids), columns.ids)

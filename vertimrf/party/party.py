@@ -33,7 +33,7 @@ from ..releases.count_sketches.agreement import value_words
 from ..releases.count_sketches.encoding import CountSketchEncoder
 from ..releases.release import ExchangeKey, Side, Steps
 from ..tables.columns import encode_table
-from ..tables.derived import with_derived
+from ..tables.derived import party_table, with_derived
 from ..tables.ids import IdKeys
 from ..tables.impossible import ruled_out
 from ..tables.read_options import DEFAULT, ReadOptions
@@ -162,16 +162,16 @@ class Party:
             The encoded records.
 
         Raises:
-            TableError: the table cannot be read, has no column of valid ids, or names persons
-                otherwise than the plan (:func:`vertimrf.party.persons.check_named`).
-            SchemaError: the plan does not describe a column, or a column's type does not fit its
-                values.
+            TableError: the table cannot be read, has no column of ids, or names persons otherwise
+                than the plan (:func:`vertimrf.party.persons.check_named`).
+            SchemaError: the table lacks a column of the plan.
         """
         check_named(read.person is not None, self._plan.records_per_person)
         schema = self._plan.schema
         ruled = ruled_out(schema, self._name)
         names = [attribute.name for attribute in schema.part(self._name)]
-        (pieces,) = with_derived([source], schema, names, read)
+        table = party_table(source, read, id, names)
+        (pieces,) = with_derived([table], schema, names, read)
         return encode_table(
             pieces, id, schema.encoding(self._name), read, keys=self.id_keys, impossible=ruled
         )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..arrays import Texts
 from ..columns.column import Attribute
 from ..columns.private import OTHER, PrivateDomain, Search
-from ..errors import PrivacyError, some
+from ..errors import PrivacyError, SchemaError, some
 from ..plan.open_schema import OpenSchema
 from ..plan.options import check_persons
 from ..plan.schema import Schema
@@ -75,7 +75,7 @@ def find_domains(
 
     Raises:
         PrivacyError: epsilon or delta out of range.
-        SchemaError: a column is missing or has a wrong type; nothing has been spent then.
+        SchemaError: a column is missing; nothing has been spent then.
     """
     if not wanted:
         return ()
@@ -181,8 +181,13 @@ def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[Any, list[str]]:
     record.
     """
     where = f"Column {domain.name!r}"
-    cells, missing, wrong = domain.cells(table[domain.name], where)
-    sentences = []
+    column, sentences = table[domain.name], []
+    try:
+        cells, missing, wrong = domain.cells(column, where)
+    except SchemaError as error:
+        # Of a type that has no such cells, as if each was a missing one.
+        sentences.append(f"{error} Left out here.")
+        cells, missing, wrong = domain.cells(pa.chunked_array([pa.nulls(len(column))]), where)
     if missing.any() and not domain.known.missing:
         sentences.append(
             f"{where} has {Tally.of(missing).records} without a value, left out here; set missing = true for it in the schema, or remove "

@@ -58,13 +58,14 @@ def toml_text(stated: Fields, drafted: bool) -> str:
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How the ids and the CSV file of a party are read; see ``ReadOptions``."""
+    """How the ids and the file of a party are read; see ``ReadOptions``."""
 
     id_format: Texts = ()
     delimiter: str = ""
     encoding: str = ""
     skip_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
     no_header: bool = False
+    columns: Texts = ()
 
 
 class PartySections(msgspec.Struct, forbid_unknown_fields=True):

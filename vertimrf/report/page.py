@@ -27,7 +27,7 @@ from ..tables.columns import check_joined
 from ..tables.derived import opened as read_as
 from ..tables.derived import with_derived
 from ..tables.read_options import DEFAULT, ReadOptions
-from ..tables.sources import Source, several
+from ..tables.sources import Source, first_file, open_as_found, several
 from ..utility.original_values import Book, original_values
 from ..utility.values import Values
 from . import figures, words
@@ -101,6 +101,7 @@ def write_report(
         schema = opened.model.schema
         check_joined(id, real)
         real, read = read_as(real, schema, read, party)
+        real = [open_as_found(each, read) if first_file(each) else each for each in real]
         real = with_derived(real, schema, schema.names, read)
         places: Sequence[int] = range(len(schema.names))
         if party is not None:

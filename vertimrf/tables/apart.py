@@ -6,6 +6,7 @@ The child writes frames to its standard output: a kind, the length, and that man
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import itertools
 import json
@@ -13,22 +14,23 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ..arrays import Fields
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
-from .dropped import Unreadable
+from .dropped import NO_VALUE, Unreadable
 from .read_options import ReadOptions
 from .rows import ROWS, any_error, batches_of, installed
 
 # Kinds of frames: column names, a batch, rows that cannot be read, an error, and the end.
 NAMES, BATCH, UNREAD, ERROR, END = b"n", b"b", b"u", b"e", b"."
+# An encoding in which any bytes are a text.
+BYTES = "ISO-8859-1"
 # Bytes of a frame's length.
 LENGTH = 8
 # A child may take so long for each frame: seconds, those for a byte of the file, and those for a column of a batch. Readers take
@@ -105,7 +107,8 @@ def _frames(path: Path, asked: Sequence[str], *wanted: list[str]) -> Iterator[tu
 
 def statistics(function: str, kind: str, path: Path) -> Pieces:
     """Open a file of SPSS, Stata or SAS. A damaged one may crash the process. A value with a label is read as its label, and a value
-    that is declared to be missing as missing.
+    that is declared to be missing as missing. No cell refuses the file: bytes that are no text stay in their cell, written as in a
+    CSV file, and a date that Python does not have costs its record.
 
     Args:
         function: the name of pyreadstat's reader.
@@ -113,39 +116,92 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
         path: the file.
     """
     package = installed("pyreadstat", path, kind)
-    reader = getattr(package, function)
     what = f"{path} is {kind} that"
     with any_error(what):
-        _, meta = reader(str(path), metadataonly=True)
-    labels: Mapping[str, Mapping[Any, str]] = {
-        name: its
-        for name, its in meta.variable_value_labels.items()
-        if meta.variable_measure.get(name) != "scale"
-    }
-
-    def rows(wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
-        with any_error(what):
-            # Files of some kinds do not state their number of rows, and are read at once.
-            given: Fields = {"usecols": list(wanted), "output_format": "dict"}
-            if meta.number_rows is not None:
-                given["row_limit"] = ROWS
-            # pyreadstat's own loop over a file goes on until all rows have come that a header states.
-            for before in itertools.count(0, ROWS):
-                columns, _ = reader(str(path), row_offset=before, **given)
-                cells = [_labelled(columns[name], labels.get(name, {})) for name in wanted]
-                yield from zip(*cells, strict=True)
-                if "row_limit" not in given or len(columns[wanted[0]]) < ROWS:
-                    return
+        file = _File(getattr(package, function), str(path))
 
     def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
-        yield from batches_of(rows(wanted), wanted, wanted, unreadable)
+        with any_error(what):
+            yield from batches_of(file.rows(wanted, unreadable), wanted, wanted, unreadable)
 
-    return Pieces(tuple(meta.column_names), str(path), batches)
+    return Pieces(tuple(file.names), str(path), batches)
 
 
-def _labelled(cells: Iterable[Any], labels: Mapping[Any, str]) -> Iterator[Any]:
-    for cell in cells:
-        yield None if cell == "" else labels.get(cell, cell)
+class _File:
+    """A file of statistics, whose texts are read in an encoding that has all bytes, and then one by one."""
+
+    def __init__(self, reader: Callable[..., Any], path: str) -> None:
+        self._reader, self._path = reader, path
+        _, meta = reader(path, metadataonly=True)
+        try:
+            charset = codecs.lookup(meta.file_encoding or "utf-8").name
+        except LookupError:
+            charset = ""
+        self._charset, self._more = charset, {"encoding": BYTES} if charset else {}
+        _, bare = reader(path, metadataonly=True, **self._more)
+        # Names as people read them, and as this encoding writes them.
+        self.names = dict(zip(meta.column_names, bare.column_names, strict=True))
+        self._counted = meta.number_rows is not None
+        self._labels = {
+            name: its
+            for name, its in meta.variable_value_labels.items()
+            if meta.variable_measure.get(name) != "scale"
+        }
+
+    def _read(self, wanted: Sequence[str], before: int, most: int, **more: Any) -> dict[str, Any]:
+        """Some columns of at most so many rows after the first; all of them if that is 0."""
+        columns, _ = self._reader(
+            self._path,
+            usecols=[self.names[name] for name in wanted],
+            output_format="dict",
+            row_offset=before,
+            row_limit=most,
+            **self._more,
+            **more,
+        )
+        found: dict[str, Any] = columns
+        return found
+
+    def rows(self, wanted: Sequence[str], unreadable: Unreadable) -> Iterator[Sequence[Any]]:
+        """The rows. Files of some kinds do not state their number of rows, and are read at once."""
+        for before in itertools.count(0, ROWS):
+            # A file's number of rows is no limit to pyreadstat, which then goes on for ever.
+            most = ROWS if self._counted else 0
+            read = 0
+            for row in self._block(wanted, before, most, unreadable):
+                read += 1
+                if row is not None:
+                    yield row
+            if not self._counted or read < ROWS:
+                return
+
+    def _block(
+        self, wanted: Sequence[str], before: int, most: int, unreadable: Unreadable
+    ) -> Iterator[Sequence[Any] | None]:
+        """Some rows; None for one of which a cell has no value in Python."""
+        try:
+            columns = self._read(wanted, before, most)
+        except (ArithmeticError, ValueError):
+            # Numbers that are no dates can always be read.
+            raw = self._read(wanted, before, most, disable_datetime_conversion=True)
+            count = len(raw[self.names[wanted[0]]])
+            if count == 1:
+                unreadable(NO_VALUE, f"row {before + 1}", 1)
+                yield None
+                return
+            half = count // 2
+            yield from self._block(wanted, before, half, unreadable)
+            yield from self._block(wanted, before + half, count - half, unreadable)
+            return
+        cells = [self._cells(name, columns[self.names[name]]) for name in wanted]
+        yield from zip(*cells, strict=True)
+
+    def _cells(self, name: str, cells: Iterable[Any]) -> Iterator[Any]:
+        labels = self._labels.get(name, {})
+        for cell in cells:
+            if isinstance(cell, str) and self._charset:
+                cell = cell.encode("latin-1", "replace").decode(self._charset, "backslashreplace")
+            yield None if cell == "" else labels.get(cell, cell)
 
 
 def main() -> None:

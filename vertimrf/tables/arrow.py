@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,12 +61,22 @@ class Pieces:
         batches: returns the rows of some columns in batches of any size; calls its second argument
             as :meth:`read` does.
         typed: whether columns have types of their own, unlike those of CSV files, which are text.
+        any_column: whether rows name their cells, so that any column can be asked for
+            (:meth:`asked`).
     """
 
     names: Texts
     where: str
     batches: Callable[[Sequence[str], Unreadable], RecordBatches]
     typed: bool = True
+    any_column: bool = False
+
+    def asked(self, columns: Iterable[str | None]) -> Pieces:
+        """A table whose rows name their cells, with these columns; any other table itself."""
+        if not self.any_column:
+            return self
+        names = tuple(dict.fromkeys(name for name in columns if name is not None))
+        return replace(self, names=names, any_column=False)
 
     def read(
         self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None
@@ -253,7 +263,7 @@ def _listed_column(cells: Any) -> Cells:
 
 def _pandas_column(column: Any) -> Cells:
     """A column of a frame; one of objects, or of categories that are objects, cell by cell."""
-    column = _without_intervals(column)
+    column = _without_spans(column)
     if getattr(column.dtype, "categories", column).dtype != object:
         with contextlib.suppress(*UNFIT):
             return pa.array(column, from_pandas=True), {}
@@ -291,9 +301,8 @@ def _from_pandas(frame: Any) -> pa.Table:
     """
     named = any(_named(frame))
     frame = frame.copy(deep=False)
-    for place, kind in enumerate(frame.dtypes):
-        if hasattr(kind, "categories"):
-            frame.isetitem(place, _without_intervals(frame.iloc[:, place]))
+    for place in range(frame.shape[1]):
+        frame.isetitem(place, _without_spans(frame.iloc[:, place]))
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
     except UNFIT:
@@ -306,15 +315,16 @@ def _from_pandas(frame: Any) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=named)
 
 
-def _without_intervals(column: Any) -> Any:
-    """A column of categories that are intervals, of which Arrow has none, as their texts."""
+def _without_spans(column: Any) -> Any:
+    """A column of intervals or periods of pandas, or of categories that are, as their texts."""
     kind = column.dtype
-    if not str(getattr(kind, "categories", column).dtype).startswith("interval"):
+    if not str(getattr(kind, "categories", column).dtype).startswith(("interval", "period")):
         return column
-    names = list(map(str, kind.categories))
-    if hasattr(column, "cat"):
-        return column.cat.rename_categories(names)
-    return column.rename_categories(names) if hasattr(column, "codes") else column
+    if hasattr(kind, "categories"):
+        names = list(map(str, kind.categories))
+        cells = getattr(column, "cat", column)
+        return cells.rename_categories(names)
+    return column.astype(object).map(str, na_action="ignore")
 
 
 def check_sound(batch: pa.RecordBatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from .table import (
     coded,
     one_per_id,
     rows_again,
+    uncodable,
     uncoded,
 )
 
@@ -177,16 +179,25 @@ class Columns:
         )
         return Reason("repeated id", str(self.id), count, sentence)
 
-    def reason(self, kind: Kind, what: str, problem: Tally) -> Reason:
+    def reason(
+        self, kind: Kind, what: str, problem: Tally, wrong: Mapping[str, str] = MappingProxyType({})
+    ) -> Reason:
         """The reason for dropping the records that have a problem.
 
         Args:
             kind: kind of problem.
             what: the column, the impossible combination in words, or what unreadable rows have.
             problem: the records, at least one.
+            wrong: by column, an error about its type.
         """
         several = problem.count > 1
         match kind:
+            case "no id" if self.ids in wrong:
+                sentence = wrong[self.ids]
+            case "no person" if self.owners in wrong:
+                sentence = wrong[self.owners]
+            case "outside" if what in wrong:
+                sentence = wrong[what]
             case "unreadable":
                 sentence = (
                     f"{self.where}: {problem.count:,} row{'s have' if several else ' has'} {what} "
@@ -206,12 +217,25 @@ class Columns:
                 sentence = uncoded(kind, attribute, self.where, problem)
         return Reason(kind, what, problem.count, sentence)
 
-    def _digested(self, key: bytes, column: pa.ChunkedArray, where: str) -> tuple[Words, Flags]:
-        """Digests of normalised ids, and which rows have one [both shape=(n,)]."""
-        return digested(key, format_ids(column, self.read.id_format, where), where)
+    def _digested(
+        self, key: bytes, column: pa.ChunkedArray, where: str, wrong: dict[str, str]
+    ) -> tuple[Words, Flags]:
+        """Digests of normalised ids, and which rows have one [both shape=(n,)].
+
+        In a column of a type that cannot hold ids no row has one.
+        """
+        try:
+            return digested(key, format_ids(column, self.read.id_format, where), where)
+        except TableError as error:
+            wrong.setdefault(where, str(error))
+            return np.zeros(len(column), np.uint64), np.zeros(len(column), bool)
 
     def _identified(
-        self, piece: pa.Table, before: int, add: Callable[[Kind, str, Tally], None]
+        self,
+        piece: pa.Table,
+        before: int,
+        add: Callable[[Kind, str, Tally], None],
+        wrong: dict[str, str],
     ) -> tuple[Words, Words | None, Flags, Flags]:
         """Digests of the records and persons of a piece.
 
@@ -219,6 +243,7 @@ class Columns:
             piece: the piece.
             before: number of rows before it, which number records without an id column.
             add: called with the kind of problem, the column, and the records that have it.
+            wrong: gets an error for a column of a type that cannot hold ids.
 
         Returns:
             Digests of the records, and of the persons or None [both shape=(n,), uint64]; whether a
@@ -227,11 +252,13 @@ class Columns:
         fits, present = np.ones(piece.num_rows, bool), np.zeros(piece.num_rows, bool)
         ids, owners = np.arange(before, before + piece.num_rows, dtype=np.uint64), None
         if self.id is not None:
-            ids, present = self._digested(self.keys.records, piece[self.id], self.ids)
+            ids, present = self._digested(self.keys.records, piece[self.id], self.ids, wrong)
             add("no id", self.id, Tally.of(~present, before))
             fits &= present
         if self.person is not None:
-            owners, owned = self._digested(self.keys.persons, piece[self.person], self.owners)
+            owners, owned = self._digested(
+                self.keys.persons, piece[self.person], self.owners, wrong
+            )
             add("no person", self.person, Tally.of(~owned, before))
             fits &= owned
             if self.id is not None:
@@ -252,15 +279,21 @@ class Columns:
         ]
 
     def _coded(
-        self, encoders: Sequence[tuple[Attribute, Encode, Any]], piece: pa.Table, before: int
-    ) -> list[tuple[Int32s, dict[Kind, Tally] | str]]:
-        """As :func:`coded`, for all columns; zeros and what is wrong for one of a wrong type."""
+        self,
+        encoders: Sequence[tuple[Attribute, Encode, Any]],
+        piece: pa.Table,
+        before: int,
+        wrong: dict[str, str],
+    ) -> list[tuple[Int32s, dict[Kind, Tally]]]:
+        """As :func:`coded`, for all columns."""
 
-        def one(i: int) -> tuple[Int32s, dict[Kind, Tally] | str]:
+        def one(i: int) -> tuple[Int32s, dict[Kind, Tally]]:
+            attribute, encode, _ = encoders[i]
             try:
-                return coded(*encoders[i][:2], piece, self.id, before)
+                return coded(attribute, encode, piece, self.id, before)
             except SchemaError as error:
-                return np.zeros(piece.num_rows, np.int32), str(error)
+                wrong.setdefault(attribute.name, str(error))
+                return uncodable(attribute, piece, self.id, before)
 
         return for_each(len(encoders), one)
 
@@ -273,7 +306,7 @@ class Columns:
                 cells without a code.
 
         Raises:
-            TableError: ids or id formats are not usable, or the file cannot be read to its end.
+            TableError: the file cannot be read to its end.
         """
         encoders = self._encoders()
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in self.attributes]
@@ -292,15 +325,12 @@ class Columns:
             add("unreadable", why, Tally(count, value=row[:SHOWN]))
 
         for piece in pieces.read(self.wanted, report):
-            ids, owners, present, fits = self._identified(piece, records, add)
+            ids, owners, present, fits = self._identified(piece, records, add, wrong)
             rows: list[Int32s] = []
             inside: list[Int32s] = []
             for (attribute, _, within), (column_codes, without) in zip(
-                encoders, self._coded(encoders, piece, records), strict=True
+                encoders, self._coded(encoders, piece, records, wrong), strict=True
             ):
-                if isinstance(without, str):
-                    wrong.setdefault(attribute.name, without)
-                    without = {}
                 if within is not None:
                     inside.append(column_codes)
                     column_codes = within[column_codes]
@@ -358,7 +388,7 @@ class Encoded:
         rows: number of rows read.
         problems: records left out; those of impossible combinations have no other problem, and
             those that repeat an id of their piece have none.
-        wrong: by attribute, an error about its whole column.
+        wrong: by column, an error about its type, for which records are left out.
         extra: columns outside the schema, which are left out.
     """
 
@@ -379,23 +409,15 @@ class Encoded:
         fit = (int(np.unpackbits(bits, count=rows).sum()) for rows, bits in self.kept)
         return self.rows - sum(fit) + sum(unread)
 
-    def check(self, where: str) -> None:
-        """Check that no column has a type that its attribute cannot have.
-
-        Columns outside the schema are named in the log; ``where`` names the table.
-
-        Raises:
-            SchemaError: a column has.
-        """
+    def name_extra(self, where: str) -> None:
+        """Name columns outside the schema in the log; ``where`` names the table."""
         for sentence in extra_columns(self.extra, where):
             LOG.warning("%s", sentence)
-        for sentence in self.wrong.values():
-            raise SchemaError(sentence)
 
     def reasons(self, columns: Columns) -> tuple[Reason, ...]:
         """Why records were left out."""
         return tuple(
-            columns.reason(kind, what, problem)
+            columns.reason(kind, what, problem, self.wrong)
             for (kind, what), problem in self.problems.items()
             if problem.count and kind != "repeated id"
         )
@@ -512,14 +534,16 @@ def encode_table(
 
     Of a file, only one piece is in memory at a time, plus codes and digests.
 
-    Records that do not fit the schema are left out. So whether anything is released never depends
-    on a single record.
+    Records that do not fit the schema are left out, also those with cells of a type that their
+    attribute cannot have. So whether anything is released never depends on a single record.
 
     A record is an id; if the table names persons, it is a person and an id together. So the same
     id of two persons is two records.
 
     Leaving out is 1-stable: two tables that differ in any rows of one record give results that
-    differ in at most that record. *Proof.* Whether a row fits depends on this row alone. Of the
+    differ in at most that record. *Proof.* How a table is read is fixed before its rows are
+    (:func:`vertimrf.tables.derived.party_table`), and a cell's value and missingness follow from
+    this cell. So whether a row fits depends on this row alone. Of the
     fitting rows of one record, :func:`one_per_id` keeps one. Its choice depends on these rows
     alone, not on their order or on other rows. So the result is a union over records of at most one
     row each, which depends on the rows of that record alone. In particular, nobody's rows decide
@@ -544,12 +568,15 @@ def encode_table(
         The records that fit, possibly none; ``dropped`` describes the others.
 
     Raises:
-        TableError: the source is no table, or its ids or formats are not usable.
-        SchemaError: columns are missing, or have a type that their values cannot have.
+        TableError: the source is no table, it is not stated how to read it, or it has no column of
+            ids.
+        SchemaError: columns are missing.
     """
-    pieces = named_ids(open_pieces(source, read), read, id, read.person)
+    names = [attribute.name for attribute in attributes]
+    pieces = open_pieces(source, read).asked([id, read.person, *names])
+    pieces = named_ids(pieces, read, id, read.person)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
     encoded = columns.encode(pieces)
-    encoded.check(columns.where)
+    encoded.name_extra(columns.where)
     return columns.settled(encoded, pieces)

@@ -3,6 +3,10 @@
 Arrow's streaming reader reads ahead on threads of its own, which here would run Python: to decode,
 and for every malformed row. After an error, such threads run on while the interpreter ends, and
 abort it. So a file is decoded, cut and parsed step by step, and nothing runs when nobody reads.
+
+No record decides how others are read. Names, their number and what separates them come from the
+first line, which is a header and no record, or are stated. The kind of a compressed file comes from
+its first bytes, which are the header's, or, without one, from its name.
 """
 
 from __future__ import annotations
@@ -25,12 +29,14 @@ from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
 from .read_options import ReadOptions
 
 DELIMITERS = ",;\t|"
+FIRST_LINE = re.compile(rb"([^\r\n]+)[\r\n]")
 # Bytes that are read at a time, and bytes of the head of a file.
 BLOCK, HEAD = 1 << 22, 1 << 20
 # Bytes shown of an unreadable row.
 START = 240
 MARK = codecs.BOM_UTF8
-# First bytes of compressed files, by the names of Arrow or, for xz, of Python.
+# First bytes of compressed files, and what their names end in, by the names of Arrow or, for xz, of
+# Python.
 LONGEST_MAGIC = 10
 COMPRESSED = {
     "gzip": re.compile(rb"\x1f\x8b"),
@@ -39,16 +45,31 @@ COMPRESSED = {
     "lz4": re.compile(rb"\x04\x22\x4d\x18"),
     "xz": re.compile(rb"\xfd7zXZ\0"),
 }
+ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
 
 
 def csv_names(path: Path, read: ReadOptions) -> list[str]:
     """Column names of a CSV file.
 
     Raises:
+        TableError: the file has no header, and it is not stated what is in its place.
+    """
+    if read.no_header and not (read.columns and read.delimiter):
+        raise TableError(
+            f"{path} has no header, and nothing is read off a record: state its columns and its delimiter, as a draft writes them "
+            "into the schema (--columns, --delimiter)."
+        )
+    return csv_header(path, read)[0]
+
+
+def csv_header(path: Path, read: ReadOptions) -> tuple[list[str], str]:
+    """Column names of a CSV file, and what separates its cells.
+
+    Raises:
         TableError: the file has no header.
     """
-    with contextlib.closing(_decoded(path, read.charset)) as texts:
-        return _header(texts, path, read)[0]
+    with contextlib.closing(_decoded(path, read)) as texts:
+        return _header(texts, path, read)[:2]
 
 
 def csv_batches(
@@ -57,16 +78,16 @@ def csv_batches(
     """Rows of a CSV file.
 
     Every cell is text; only cells with nothing between the delimiters are null. Whether a row is
-    read depends on this row alone.
+    read depends on this row alone. A row ends where its quotes are closed, so one that leaves a
+    quote open is a row together with those up to the next quote.
 
     Args:
         path, read: the file and its format.
         columns: columns to read.
         unreadable: told of rows that are left out.
     """
-    delimiter = csv_delimiter(path, read)
-    with contextlib.closing(_decoded(path, read.charset)) as texts:
-        names, rest = _header(texts, path, read)
+    with contextlib.closing(_decoded(path, read)) as texts:
+        names, delimiter, rest = _header(texts, path, read)
         convert = pa.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],
@@ -78,20 +99,9 @@ def csv_batches(
             yield from _parsed(rows, delimiter, convert, names).to_batches()
 
 
-def csv_delimiter(path: Path, read: ReadOptions) -> str:
-    """What separates the cells of a CSV file: as stated, or else as in the first line.
-
-    The first line has column names, which are public, and no record.
-    """
-    if read.delimiter:
-        return read.delimiter
-    lines = csv_head(path).decode(read.charset, "replace").splitlines()
-    return header_delimiter("".join(lines[read.lines_before : read.lines_before + 1]))
-
-
-def csv_head(path: Path) -> bytes:
-    """The first bytes of a CSV file, which may be compressed."""
-    with unpacked(path) as file:
+def csv_head(path: Path, named: bool) -> bytes:
+    """The first bytes of a file, which may be compressed; ``named`` as for :func:`unpacked`."""
+    with unpacked(path, named) as file:
         head: bytes = file.read(HEAD)
     return head
 
@@ -112,9 +122,12 @@ def encoding_of(head: bytes) -> str:
         return "cp1252"
 
 
-def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list[str], bytes]:
-    """The column names, which are in the first row, and the text that was read after them."""
-    head, skip, delimiter = b"", read.lines_before, csv_delimiter(path, read)
+def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list[str], str, bytes]:
+    """The column names and the delimiter, stated or from the first line, and the text read after it.
+
+    A quote that is open at the end of this line would let records close it.
+    """
+    head, skip = b"", read.lines_before
     for text in texts:
         head += text
         while skip and b"\n" in head:
@@ -122,20 +135,25 @@ def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list
         if skip:
             head = b""
             continue
-        # No row has 0 cells, so the first row is the first that is left out.
-        _, (_, _, count, first, last, *_) = _taken(head, delimiter, 0)
-        if count:
-            row = pa.py_buffer(head[first:last] + b"\n")
-            names = _parsed(row, delimiter).column_names
-            if read.no_header:
-                return [f"column{i + 1}" for i in range(len(names))], head
-            return names, head[last:]
-        if len(head) > LONGEST_ROW:
-            break
-    if not head.strip():
-        more = f" behind --skip-rows {read.lines_before}" * bool(read.lines_before)
-        raise TableError(f"{path} is empty{more}; a table needs a header and records.")
-    raise TableError(f"{path} has no header: its first row has {ENDLESS}.")
+        if read.no_header:
+            return list(read.columns), read.delimiter, head
+        # A row without a character is none.
+        head = head.lstrip(b"\r\n")
+        line = FIRST_LINE.match(head)
+        if line is None and len(head) <= LONGEST_ROW:
+            continue
+        row = head[:LONGEST_ROW] if line is None else line[1]
+        delimiter = read.delimiter or header_delimiter(row.decode(errors="ignore"))
+        # No row has 0 cells, so a whole one is left out.
+        whole = _taken(row + b"\n", delimiter, 0)[1][2]
+        if line is None or not whole:
+            raise TableError(f"{path} has no header: its first row has {ENDLESS} on the same line.")
+        names = _parsed(pa.py_buffer(row + b"\n"), delimiter).column_names
+        return names, delimiter, head[len(row) :]
+    if read.no_header:
+        return list(read.columns), read.delimiter, b""
+    more = f" behind --skip-rows {read.lines_before}" * bool(read.lines_before)
+    raise TableError(f"{path} is empty{more}; a table needs a header and records.")
 
 
 def _rows(
@@ -195,14 +213,14 @@ def _start(row: bytes) -> str:
     return row[:START].decode(errors="ignore")
 
 
-def _decoded(path: Path, encoding: str) -> Generator[bytes]:
+def _decoded(path: Path, read: ReadOptions) -> Generator[bytes]:
     r"""Text of a file in UTF-8, in blocks, with a line feed at its end.
 
     Bytes that are invalid in its encoding are written as ``\\xNN``.
     """
-    decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+    decoder = codecs.getincrementaldecoder(read.charset)("backslashreplace")
     skip = len(MARK)
-    with unpacked(path) as file:
+    with unpacked(path, read.no_header) as file:
         while data := file.read(BLOCK):
             # Decoders of some encodings let surrogates pass, which UTF-8 does not have.
             text = decoder.decode(data).encode("utf-8", "backslashreplace")
@@ -211,14 +229,24 @@ def _decoded(path: Path, encoding: str) -> Generator[bytes]:
         yield decoder.decode(b"", True).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def compression(path: Path) -> str | None:
-    """How a file is compressed, by its first bytes; None if it is not, or in no known way."""
+def compression(path: Path, named: bool = False) -> str | None:
+    """How a file is compressed: by its first bytes, or by its name if these are a record's.
+
+    Args:
+        path: the file.
+        named: whether its name says so.
+
+    Returns:
+        A name of :data:`COMPRESSED`; None if the file is not compressed, or in no known way.
+    """
+    if named:
+        return ENDINGS.get(path.suffix)
     with path.open("rb") as file:
         start = file.read(LONGEST_MAGIC)
     return next((kind for kind, magic in COMPRESSED.items() if magic.match(start)), None)
 
 
-def unpacked(path: Path) -> pa.NativeFile | lzma.LZMAFile:
-    """A file's content as a stream; the file may be compressed."""
-    kind = compression(path)
+def unpacked(path: Path, named: bool = False) -> pa.NativeFile | lzma.LZMAFile:
+    """A file's content as a stream; the file may be compressed, as by :func:`compression`."""
+    kind = compression(path, named)
     return lzma.open(path) if kind == "xz" else pa.input_stream(path, compression=kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from ..arrays import Flags, Floats
 from ..columns.column import Attribute
+from ..errors import SchemaError
 from ..plan.equations import Equation
 from ..plan.schema import Schema
 from .arrow import Pieces, RecordBatches
 from .dropped import Tally, Unreadable
+from .ids import named_ids
 from .read_options import DEFAULT, ReadOptions
 from .sources import Source, open_pieces
 
@@ -31,6 +33,25 @@ def as_stated(read: ReadOptions, schema: Schema, party: str) -> ReadOptions:
         read,
         **{key: its for key, its in stated.items() if getattr(read, key) == getattr(DEFAULT, key)},
     )
+
+
+def party_table(
+    source: Source, read: ReadOptions, id: str | None, columns: Iterable[str]
+) -> Pieces:
+    """Open a party's table, with the ids that several of its columns have together.
+
+    Everything that decides how its records are read is public: what is stated, the schema's columns,
+    and what the file has beside its records.
+
+    Args:
+        source: anything that :func:`vertimrf.tables.sources.open_pieces` opens.
+        read: how it is read.
+        id: column of record ids, or None.
+        columns: the schema's, for a table whose rows name their cells.
+    """
+    parts = [part for name in (id, read.person) if name is not None for part in name.split(",")]
+    pieces = open_pieces(source, read).asked([*parts, *columns])
+    return named_ids(pieces, read, id, read.person)
 
 
 def opened(
@@ -113,9 +134,12 @@ def _total(
 
 
 def numbers_of(table: pa.Table, attribute: Attribute, where: str) -> Floats:
-    """A column as numbers [shape=(n,), float64]."""
+    """A column as numbers [shape=(n,), float64]; NaN if it has a type without any."""
     name = attribute.name
-    return attribute.numbers(table[name], f"{where}: column {name!r}")[0]
+    try:
+        return attribute.numbers(table[name], f"{where}: column {name!r}")[0]
+    except SchemaError:
+        return np.full(table.num_rows, np.nan)
 
 
 def breaking(source: Source, schema: Schema, read: ReadOptions = DEFAULT) -> dict[Equation, Tally]:

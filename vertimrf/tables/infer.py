@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -21,13 +20,22 @@ from ..plan.schema import Schema
 from ..plan.sections import Reading
 from .arrow import Pieces, header_doubt
 from .columns import without_column
-from .csv_file import csv_delimiter, csv_head, encoding_of
-from .databases import database_of
+from .csv_file import csv_head, csv_header, encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import offers
-from .parts import Part, parts_of
+from .parts import Part
 from .read_options import DEFAULT, ReadOptions
-from .sources import CSV, Source, format_of, open_pieces, read_arrow, reading, several
+from .sources import (
+    CSV,
+    Source,
+    as_found,
+    first_file,
+    format_of,
+    open_pieces,
+    read_arrow,
+    reading,
+    several,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -138,7 +146,14 @@ def draft_schema(
     )
     schema = Schema.of(parties, public=False)
     found = [
-        Reading(each.id_format, each.delimiter, each.charset, each.lines_before, each.no_header)
+        Reading(
+            each.id_format,
+            each.delimiter,
+            each.charset,
+            each.lines_before,
+            each.no_header,
+            each.columns,
+        )
         for each in reads
     ]
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
@@ -217,19 +232,18 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
 
 def _guessed(source: Source, read: ReadOptions) -> ReadOptions:
     """How a file is read: as its header and first bytes suggest, where that is not stated."""
-    if not isinstance(source, str | os.PathLike) or database_of(source) is not None:
+    path = first_file(source)
+    if path is None:
         return read
-    path = Path(source)
-    if (parts := parts_of(path)) is not None:
-        path = parts[0].path
-    if format_of(path) is not CSV:
-        return read
-    with reading(path):
-        encoding = encoding_of(csv_head(path))
-        if not read.encoding and encoding != read.charset:
-            LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
-            read = replace(read, encoding=encoding)
-        if not read.delimiter and (delimiter := csv_delimiter(path, read)) != ",":
-            LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
-            read = replace(read, delimiter=delimiter)
-    return read
+    if format_of(path, read) is CSV:
+        with reading(path):
+            encoding = encoding_of(csv_head(path, read.no_header))
+            if not read.encoding and encoding != read.charset:
+                LOG.warning("%s is not UTF-8: read as %s, as the draft says.", path, encoding)
+                read = replace(read, encoding=encoding)
+            if not read.no_header and not read.delimiter:
+                _, delimiter = csv_header(path, read)
+                if delimiter != ",":
+                    LOG.warning("%s: cells are separated by %r, as in the header.", path, delimiter)
+                    read = replace(read, delimiter=delimiter)
+    return as_found(source, read)

@@ -35,6 +35,8 @@ TYPES = {
 NAMES = list(TYPES)
 # Scalars of pandas that stand for a missing value.
 ABSENT = ("NAType", "NaTType")
+# Objects of pandas that are read as their text, as columns of nothing else are.
+SPANS = ("Interval", "Period")
 # Types of a whole column, by the types of its cells.
 ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({int}, pa.int64()),
@@ -127,7 +129,8 @@ def _stored(value: Any) -> tuple[str, Any]:
     """
     if isinstance(value, np.number | np.bool_):
         value = value.item()
-    if value is None or type(value).__name__ in ABSENT:
+    # A missing cell has no type: it is one beside cells of any type.
+    if value is None or type(value).__name__ in ABSENT or _is_nan(value):
         return "text", None
     if isinstance(value, bool):
         return "flag", value
@@ -138,20 +141,22 @@ def _stored(value: Any) -> tuple[str, Any]:
             ("large", Decimal(int(value))) if abs(value) < 10**DIGITS else ("number", float(value))
         )
     if isinstance(value, float):
-        return "number", None if value != value else float(value)
+        return "number", float(value)
     if isinstance(value, str):
         # Without surrogates, which UTF-8 does not have.
         return "text", str.encode(value, "utf-8", "backslashreplace").decode()
     if isinstance(value, bytes):
         return "text", value.decode("utf-8", "backslashreplace")
-    if isinstance(value, UUID):
+    if isinstance(value, UUID) or type(value).__name__ in SPANS:
         return "text", str(value)
     if isinstance(value, Decimal):
-        if value.is_nan():
-            return "number", None
         short = value.is_finite() and value.adjusted() < DIGITS
         return _stored(int(value) if short and value == int(value) else float(value))
     return _stored_moment(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | Decimal) and value != value
 
 
 def _stored_moment(value: Any) -> tuple[str, Any]:

@@ -141,7 +141,8 @@ def with_keys(pieces: Pieces, part: Part) -> Pieces:
             ]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
-    return Pieces((*pieces.names, *keys), pieces.where, batches, pieces.typed)
+    names = (*pieces.names, *keys)
+    return Pieces(names, pieces.where, batches, pieces.typed, pieces.any_column)
 
 
 def together(pieces: Sequence[Pieces], where: str) -> Pieces:
@@ -150,7 +151,8 @@ def together(pieces: Sequence[Pieces], where: str) -> Pieces:
     Raises:
         TableError: a file has other columns than the first.
     """
-    first = pieces[0]
+    first = next((each for each in pieces if not each.any_column), pieces[0])
+    pieces = [each.asked(first.names) for each in pieces] if not first.any_column else pieces
     for other in pieces[1:]:
         for one, two in ((first, other), (other, first)):
             if absent := [name for name in one.names if name not in two.names]:
@@ -162,4 +164,5 @@ def together(pieces: Sequence[Pieces], where: str) -> Pieces:
         for each in pieces:
             yield from each.batches(columns, unreadable)
 
-    return Pieces(first.names, where, batches, all(each.typed for each in pieces))
+    typed = all(each.typed for each in pieces)
+    return Pieces(first.names, where, batches, typed, first.any_column)

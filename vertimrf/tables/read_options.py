@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import TableError
+from ..errors import TableError, some
 from ..files.convert import check_types
 from ..plan.options import described
 
@@ -45,12 +45,15 @@ class ReadOptions:
         encoding: Python name of the text encoding of a CSV file, by default UTF-8. Invalid bytes
             are read as ``\\xNN``.
         skip_rows: number of lines before the header of a CSV file, by default 0.
-        no_header: whether the first row of a CSV file is a record; its columns are then called
-            column1, column2, ...
+        no_header: whether the first row of a CSV file is a record. ``columns`` and ``delimiter``
+            are then stated, because nothing is read off a record; only a draft does without.
+        columns: names of the columns of a file that has no header: of a CSV file in their order, of
+            JSON lines the keys. JSON lines of which none are stated have the schema's columns.
         query: SELECT statement of a table that is a database (:mod:`vertimrf.tables.databases`).
 
     Raises:
-        TableError: an id format, delimiter or encoding is unknown, or a number of lines negative.
+        TableError: an id format, delimiter or encoding is unknown, a number of lines negative, or
+            a column named twice.
     """
 
     person: str | None = described(None, "Column of person ids, if people have several records.")
@@ -58,8 +61,9 @@ class ReadOptions:
     delimiter: str = described("", "Separator between cells of CSV files; \\t for tabs.")
     encoding: str = described("", "Text encoding of CSV files, such as latin-1.")
     skip_rows: int | None = described(None, "Lines before the header of CSV files.")
-    no_header: bool = described(
-        False, "CSV files have no header; columns are column1, column2, ..."
+    no_header: bool = described(False, "CSV files have no header; give --columns and --delimiter.")
+    columns: tuple[str, ...] = described(
+        (), "Names of the columns of files without a header, separated by commas."
     )
     query: str | None = described(
         None, "Query of a database: --table duckdb:FILE --query 'SELECT ...'."
@@ -68,6 +72,10 @@ class ReadOptions:
     def __post_init__(self) -> None:
         check_types(self, TableError)
         object.__setattr__(self, "id_format", check_formats(self.id_format))
+        if len(set(self.columns)) < len(self.columns) or "" in self.columns:
+            raise TableError(
+                f"The columns of a file without a header are {some(self.columns)}; give each a name of its own."
+            )
         if self.lines_before < 0:
             raise TableError(f"The lines before a header are 0 or more, not {self.skip_rows}.")
         if (

@@ -1,4 +1,9 @@
-"""Open tables wherever they lie, as streams of Arrow batches: files by content, and data frames."""
+"""Open tables wherever they lie, as streams of Arrow batches: files by content, and data frames.
+
+No record decides what a file is. Its kind shows in its first line, which holds the magic of a binary
+file or the header of a text. Files without a header are told by their name (JSON lines) or by what is
+stated (a CSV file).
+"""
 
 from __future__ import annotations
 
@@ -35,13 +40,22 @@ from .arrow import (
     object_batches,
     object_columns,
 )
-from .csv_file import MARK, compression, csv_batches, csv_names, unpacked
+from .csv_file import (
+    ENDINGS,
+    FIRST_LINE,
+    MARK,
+    compression,
+    csv_batches,
+    csv_head,
+    csv_header,
+    csv_names,
+)
 from .databases import database_of, query_pieces
 from .dropped import Unreadable
 from .objects import of_one_type
 from .parts import Part, parts_of, together, with_keys
 from .read_options import DEFAULT, ReadOptions
-from .values import archive, json_lines
+from .values import archive, json_keys, json_lines
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Bytes of a column of a Parquet file that are read at a time.
@@ -54,7 +68,7 @@ Batches = Callable[[Sequence[str], Unreadable], RecordBatches]
 
 
 def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
-    """Read a table.
+    """Read a table whole. What is not stated is read off it, also off records: no release may do so.
 
     Args:
         source: path of a file of :data:`FORMATS`, distinguished by content; a folder of such files,
@@ -73,7 +87,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
         TableError: the file is missing, or the source is not a table.
     """
     if isinstance(source, str | os.PathLike | Pieces | Part | Mapping) or _is_dataset(source):
-        table = open_pieces(source, read).whole(None)
+        table = open_as_found(source, read).whole(None)
         for i, column in enumerate(table.columns):
             if pa.types.is_union(column.type):
                 table = table.set_column(i, table.column_names[i], of_one_type(column))
@@ -133,10 +147,11 @@ def written(source: str) -> int | str:
 def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     """Open anything that :func:`read_arrow` reads as a table in pieces.
 
-    Columns of a CSV file are text.
+    Columns of a CSV file are text. Whether a table is opened depends on no record: see the module.
 
     Raises:
-        TableError: the file is missing, or the source is not a table.
+        TableError: the file is missing, the source is not a table, or it is not stated how to read
+            it.
     """
     if isinstance(source, Pieces):
         return source
@@ -158,19 +173,52 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
             lambda columns, _: iter(table.select(list(columns)).to_batches(arrow.PIECE_ROWS)),
         )
     if not isinstance(source, Part) and (parts := parts_of(Path(source))) is not None:
+        # A file without a byte has no record, and no header either.
+        parts = [part for part in parts if part.path.stat().st_size] or parts[:1]
         return together([open_pieces(part, read) for part in parts], str(source))
     path = source.path if isinstance(source, Part) else Path(source)
     if read.query is not None:
         raise TableError(
             f"{path} is no database, so it takes no --query: name the table duckdb:FOLDER, and the file in the query."
         )
-    format = format_of(path)
+    format = format_of(path, read)
     what = f"{path} is {format.name} that"
     with reading(what):
         pieces = format.open(path, read)
     check_names(pieces.names, str(path))
     pieces = replace(pieces, batches=functools.partial(_batches, what, pieces.batches))
     return with_keys(pieces, source) if isinstance(source, Part) else pieces
+
+
+def open_as_found(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
+    """As :func:`open_pieces`, for what is no release: what is not stated is read off records."""
+    return open_pieces(source, as_found(source, read))
+
+
+def as_found(source: Source, read: ReadOptions) -> ReadOptions:
+    """How a file without a header is read: as its first records suggest, where that is not stated."""
+    path = first_file(source)
+    if path is None:
+        return read
+    format = format_of(path, read)
+    with reading(path):
+        if format is JSON_LINES and not read.columns:
+            return replace(read, columns=json_keys(path))
+        if format is CSV and read.no_header and not (read.columns and read.delimiter):
+            cells, delimiter = csv_header(path, replace(read, no_header=False))
+            columns = read.columns or tuple(f"column{i + 1}" for i in range(len(cells)))
+            return replace(read, columns=columns, delimiter=delimiter)
+    return read
+
+
+def first_file(source: Source) -> Path | None:
+    """The file, or the first of a table of several; None if the source is none."""
+    if isinstance(source, Part):
+        return source.path
+    if not isinstance(source, str | os.PathLike) or database_of(source) is not None:
+        return None
+    parts = parts_of(Path(source))
+    return Path(source) if parts is None else parts[0].path
 
 
 def _is_dataset(source: Source) -> bool:
@@ -275,10 +323,11 @@ class Format:
 
     Attributes:
         name: what the file is, in words.
-        sniff: whether the first :data:`START` bytes are those of such a file.
+        sniff: whether the first line of a file is that of such a one.
         open: opens a file that is. It raises a TableError if the kind is known and not read.
         suffixes: suffixes of such files alone.
         packed: whether a compressed file is read, too.
+        named: whether the suffix alone says so, because the first line may be that of another kind.
     """
 
     name: str
@@ -286,19 +335,25 @@ class Format:
     open: Callable[[Path, ReadOptions], Pieces]
     suffixes: Texts = ()
     packed: bool = False
+    named: bool = False
 
 
 def _starts(*magic: bytes) -> Sniff:
-    return lambda head: head.startswith(magic)
+    return lambda line: line.startswith(magic)
 
 
-def _refused(name: str, remedy: str, sniff: Sniff) -> Format:
+def _like(pattern: bytes) -> Sniff:
+    compiled = re.compile(pattern)
+    return lambda line: compiled.match(line) is not None
+
+
+def _refused(name: str, remedy: str, sniff: Sniff, *suffixes: str) -> Format:
     """A kind of file that is not read."""
 
     def refuse(path: Path, read: ReadOptions) -> Pieces:
         raise TableError(f"{path} is {name}, which is not read: {remedy}.")
 
-    return Format(name, sniff, refuse)
+    return Format(name, sniff, refuse, suffixes, named=bool(suffixes))
 
 
 def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Format:
@@ -306,22 +361,14 @@ def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Forma
     return Format(name, sniff, functools.partial(apart, function, name), suffixes)
 
 
-def _json_object(head: bytes) -> bool:
-    """Whether a text begins with a JSON object on its first line."""
-    line = head.removeprefix(MARK).lstrip().partition(b"\n")[0]
-    return JSON_OBJECT.match(line) is not None and (
-        line.rstrip().endswith(b"}") or len(line) > START // 2
-    )
-
-
 # In pandas, to be written by a user who has it.
 PANDAS = "save its table as Parquet, for instance by pandas.{}(...).to_parquet(...)"
-JSON_OBJECT = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*"\s*:|\})')
+# A binary kind of file has a byte that no text has, so that a header may begin with its letters.
 FORMATS = (
-    Format("a Parquet file", _starts(b"PAR1"), _parquet, (".parquet",)),
-    Format("an Arrow file", _starts(b"ARROW1"), _arrow_file, (".arrow", ".feather", ".ipc")),
+    Format("a Parquet file", _starts(b"PAR1\x15"), _parquet, (".parquet",)),
+    Format("an Arrow file", _starts(b"ARROW1\0\0"), _arrow_file, (".arrow", ".feather", ".ipc")),
     Format("an Arrow stream", _starts(b"\xff\xff\xff\xff"), _arrow_stream, (".arrows",)),
-    Format("an ORC file", _starts(b"ORC"), _orc, (".orc",)),
+    Format("an ORC file", _like(rb"ORC($|.*[\x00-\x08\x0e-\x1f])"), _orc, (".orc",)),
     Format("a ZIP archive", _starts(b"PK\3\4", b"PK\5\6"), archive, (".xlsx", ".ods", ".zip")),
     _refused(
         "an Office file of before 2007, or one with a password",
@@ -329,13 +376,16 @@ FORMATS = (
         _starts(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     ),
     _statistics("an SPSS file", "read_sav", _starts(b"$FL2", b"$FL3"), ".sav", ".zsav"),
-    _refused("an SPSS portable file", "save it as .sav", lambda head: b"SPSS PORT FILE" in head),
+    _refused(
+        "an SPSS portable file",
+        "save it as .sav",
+        lambda line: b"ASCII SPSS PORT FILE" in line,
+        ".por",
+    ),
     _statistics(
         "a Stata file",
         "read_dta",
-        lambda head: (
-            re.match(rb"<stata_dta>|[\x69\x6c\x6e-\x73][\x01\x02]\x01\x00", head) is not None
-        ),
+        _like(rb"<stata_dta>|[\x69\x6c\x6e-\x73][\x01\x02]\x01\x00"),
         ".dta",
     ),
     _statistics(
@@ -349,7 +399,7 @@ FORMATS = (
     _refused(
         "a Feather file of version 1",
         "write it with a newer pyarrow, or as Parquet",
-        _starts(b"FEA1"),
+        _starts(b"FEA1\0"),
     ),
     _refused(
         "an SQLite database",
@@ -359,74 +409,67 @@ FORMATS = (
     _refused(
         "a DuckDB database",
         "name it duckdb:FILE, with --query 'SELECT ...'",
-        lambda head: head[8:12] == b"DUCK",
+        _like(rb".{8}DUCK.\0{7}"),
     ),
-    _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF\r\n\x1a\n")),
-    _refused(
-        "a pickle of Python",
-        PANDAS.format("read_pickle"),
-        lambda head: re.match(rb"\x80[\x02-\x05]", head) is not None,
-    ),
+    _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF")),
+    _refused("a pickle of Python", PANDAS.format("read_pickle"), _like(rb"\x80[\x02-\x05]")),
     _refused("an array of NumPy", PANDAS.format("DataFrame"), _starts(b"\x93NUMPY")),
     _refused(
         "a file of R",
         "save its table in R as CSV (write.csv) or as Parquet (arrow::write_parquet)",
-        _starts(b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"X\n\0\0\0", b"A\n2\n", b"A\n3\n"),
+        _like(rb"RD[XA][23]$"),
+        *(".rds", ".rda", ".rdata"),
     ),
     _refused("an Avro file", PANDAS.format("DataFrame.from_records"), _starts(b"Obj\1")),
     _refused("a file of MATLAB", "save its table as CSV (writetable)", _starts(b"MATLAB 5.0")),
     _refused(
         "a database of Access",
         "export the table as CSV",
-        lambda head: head[4:19] in (b"Standard Jet DB", b"Standard ACE DB"),
+        _starts(b"\0\1\0\0Standard Jet DB", b"\0\1\0\0Standard ACE DB"),
     ),
     _refused("a PDF document", "export its table as CSV", _starts(b"%PDF-")),
     _refused(
         "an HTML or XML document",
         "export its table as CSV",
-        lambda head: (
-            re.match(rb"(?i)\s*<(!doctype|html|\?xml)", head.removeprefix(MARK)) is not None
-        ),
+        _like(rb"(?i)\s*<(!doctype|html|\?xml)"),
     ),
     _refused("a 7z archive", "unpack it, and name the table in it", _starts(b"7z\xbc\xaf\x27\x1c")),
     _refused("a RAR archive", "unpack it, and name the table in it", _starts(b"Rar!\x1a\7")),
     _refused(
         "a tar archive",
         "unpack it, and name the table in it",
-        lambda head: head[257:262] == b"ustar",
+        lambda line: line[257:262] == b"ustar",
     ),
-    Format("JSON lines", _json_object, json_lines, (".jsonl", ".ndjson"), packed=True),
+    JSON_LINES := Format(
+        "JSON lines", lambda line: False, json_lines, (".jsonl", ".ndjson"), packed=True, named=True
+    ),
     _refused(
         "a JSON document",
-        "write an object on each line, for instance by jq -c '.[]'",
-        lambda head: (
-            re.match(rb"\[\s*[\[{]|\{\s*(\"[^\"]*\"\s*:|$|\n)", head.removeprefix(MARK).lstrip())
-            is not None
-        ),
+        "write an object on each line of a file whose name ends in .jsonl, for instance by jq -c '.[]'",
+        _like(rb"\s*(\[\s*([\[{]|$)|\{\s*[\"}]|\{\s*$)"),
     ),
     _refused(
         "no text, and no kind of file that is known here",
         "convert it to CSV or Parquet",
-        lambda head: (
-            not _utf16(head) and b"\0" in head.partition(b"\n")[0] and head.strip(b"\0") != b""
-        ),
+        lambda line: not _utf16(line) and b"\0" in line and line.strip(b"\0") != b"",
     ),
-    CSV := Format("text", lambda head: True, _csv, packed=True),
+    CSV := Format("text", lambda line: True, _csv, packed=True),
 )
 
 
-def _utf16(head: bytes) -> bool:
+def _utf16(line: bytes) -> bool:
     """Whether a text may be one of UTF-16 or UTF-32, which have zero bytes."""
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or bool(
-        re.match(rb"([^\0]\0){4}|(\0[^\0]){4}|([^\0]\0\0\0){2}|(\0\0\0[^\0]){2}", head)
+    return line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or bool(
+        re.match(rb"([^\0]\0){2}|(\0[^\0]){2}|([^\0]\0\0\0){2}|(\0\0\0[^\0]){2}", line)
     )
 
 
-def format_of(path: Path) -> Format:
-    """The kind of a file, by its first bytes.
+def format_of(path: Path, read: ReadOptions = DEFAULT) -> Format:
+    """The kind of a file: by its name or as stated if it has no header, else by its first line.
 
     Raises:
-        TableError: there is no such file, it is empty, or its suffix says otherwise.
+        TableError: there is no such file, it is empty and needs a header, or its suffix says
+            otherwise.
     """
     try:
         with open_regular(path) as file:
@@ -435,12 +478,19 @@ def format_of(path: Path) -> Format:
         raise TableError(f"There is no file {path}.") from None
     except OSError as error:
         raise TableError(f"{path} cannot be read ({error.strerror}).") from None
+    suffix = Path(path.stem).suffix if path.suffix in ENDINGS else path.suffix
+    named = next((each for each in FORMATS if suffix.lower() in each.suffixes), None)
+    # A file that has no header begins with a record, of which nothing may be read off.
+    if named is not None and named.named:
+        return named
+    if named is None and read.no_header:
+        return CSV
     with reading(path):
         packed = compression(path)
         if packed is not None:
-            with unpacked(path) as content:
-                head = content.read(START)
-    format = next(format for format in FORMATS if format.sniff(head))
+            head = csv_head(path, False)[:START]
+    line = FIRST_LINE.match(head.removeprefix(MARK).lstrip(b"\r\n") + b"\n")
+    format = next(format for format in FORMATS if format.sniff(b"" if line is None else line[1]))
     if packed is not None and not format.packed:
         raise TableError(
             f"{path} is {format.name}, compressed by {packed}: unpack it, and name the file in it."

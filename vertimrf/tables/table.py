@@ -209,8 +209,26 @@ def coded(
     Raises:
         SchemaError: the column has a type that the attribute cannot have.
     """
+    return tallied(attribute, encoder(piece[attribute.name]), piece, id, before)
+
+
+def uncodable(
+    attribute: Attribute, piece: pa.Table, id: str | None, before: int
+) -> tuple[Int32s, dict[Kind, Tally]]:
+    """As :func:`coded`, for a column of a type that the attribute cannot have: no cell has a code.
+
+    A missing cell has no type. So a column of which all cells are missing fits every attribute.
+    """
+    absent = piece[attribute.name].is_null(nan_is_null=True).to_numpy()
+    codes = np.where(absent, MISSING, OUTSIDE).astype(np.int32)
+    return tallied(attribute, codes, piece, id, before)
+
+
+def tallied(
+    attribute: Attribute, codes: Int32s, piece: pa.Table, id: str | None, before: int
+) -> tuple[Int32s, dict[Kind, Tally]]:
+    """What :func:`coded` says of codes, in which missing cells get the code that they may have."""
     column = piece[attribute.name]
-    codes = encoder(column)
     problems: dict[Kind, Tally] = {}
     # If all cells have a code, one look at the least code suffices.
     if codes.size and codes.min() < 0:

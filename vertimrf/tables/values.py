@@ -33,12 +33,21 @@ WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
 def json_lines(path: Path, read: ReadOptions) -> Pieces:
     """Open a file with a JSON object on each line.
 
-    Its columns are the keys in its first :data:`HEAD` bytes. Where a line lacks a key, its cell is
-    missing. Keys that have nothing but lists and objects there are left out.
+    Its columns are those that are stated, or else any that are asked for: no line decides which the
+    others have. Where a line lacks a key, its cell is missing.
     """
-    with unpacked(path) as file:
+    batches = functools.partial(_json_batches, path)
+    return Pieces(read.columns, str(path), batches, any_column=not read.columns)
+
+
+def json_keys(path: Path) -> tuple[str, ...]:
+    """The keys in a file's first :data:`HEAD` bytes, for drafts: they are read off records.
+
+    Those that have nothing but lists and objects there are left out.
+    """
+    with unpacked(path, True) as file:
         head: bytes = file.read(HEAD)
-    lines = head.splitlines()
+    lines = head.split(b"\n")
     # The last line may be cut.
     found = [_object(line) for line in (lines[:-1] if len(head) == HEAD else lines)]
     seen: dict[str, bool] = {}
@@ -47,17 +56,16 @@ def json_lines(path: Path, read: ReadOptions) -> Pieces:
             if value is not None:
                 seen[name] = seen.get(name, False) or not isinstance(value, list | dict)
             seen.setdefault(name, value is None)
-    names = tuple(name for name, plain in seen.items() if plain)
     if nested := [name for name, plain in seen.items() if not plain]:
         LOG.warning("%s: left out, because its cells are lists or objects: %r.", path, nested[0])
-    return Pieces(names, str(path), functools.partial(_json_batches, path))
+    return tuple(name for name, plain in seen.items() if plain)
 
 
 def _object(line: bytes) -> Fields | None:
     """The JSON object on a line; None if there is none."""
     try:
         found = msgspec.json.decode(line.removeprefix(MARK))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -75,20 +83,24 @@ def _json_batches(path: Path, wanted: Sequence[str], unreadable: Unreadable) -> 
 
 
 def _lines(path: Path, unreadable: Unreadable) -> Iterator[bytes]:
-    """The lines of a file that are not empty, without those that are too long."""
+    """The lines of a file that are not empty, without those that are too long, wherever blocks end."""
     carried, skipping = b"", False
-    with unpacked(path) as file:
+
+    def too_long(line: bytes) -> bool:
+        if len(line) > LONGEST_ROW:
+            unreadable(ENDLESS, line[:START].decode(errors="ignore"), 1)
+        return len(line) > LONGEST_ROW
+
+    with unpacked(path, True) as file:
         while True:
             data: bytes = file.read(BLOCK)
             lines = (carried + data).split(b"\n")
             carried = lines.pop() if data else b""
             for line in lines:
-                if not skipping and line.strip():
+                if not skipping and line.strip() and not too_long(line):
                     yield line
                 skipping = False
-            if len(carried) > LONGEST_ROW:
-                if not skipping:
-                    unreadable(ENDLESS, carried[:START].decode(errors="ignore"), 1)
+            if skipping or too_long(carried):
                 carried, skipping = b"", True
             if not data:
                 return

@@ -127,7 +127,7 @@ def decode(codes, attributes, rng):
 def rows_of(source, read=None, columns=None):
     """The rows of a table, and what is said of those that cannot be read: reason, first row, number."""
     said = []
-    pieces = open_pieces(source, read or ReadOptions()).read(columns, lambda *w: said.append(w))
+    pieces = open_pieces(source, read or ReadOptions()).read(columns, lambda *w: said.append(w[:3]))
     return [row for piece in pieces for row in piece.to_pylist()], said
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from vertimrf import Message, Party, RunOptions, Secret, Server
+from vertimrf.party.comparison import compare_all
 from vertimrf.privacy.noise import FixedNoise
 
 
@@ -17,6 +18,12 @@ def messages_of(plan, tables, secret=None, fixed=False):
         assert_same(Message.from_bytes(message.to_bytes(plan), plan), message)
         out.append(message)
     return out
+
+
+def compare_ids(parties, tables):
+    """Let the parties of encrypted counts compare the ids of their tables."""
+    pairs = zip(parties, tables, strict=True)
+    compare_all({party._name: party.comparison(table) for party, table in pairs})
 
 
 def assert_same(message, other):

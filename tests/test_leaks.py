@@ -21,6 +21,7 @@ from oracles import ALPHA, cdf, chi_square
 from planning import plan_with
 
 from benchmarks.plain_counts import without_encryption
+from tests.roles import compare_ids
 from vertimrf.columns.column import Attribute
 from vertimrf.message import Message
 from vertimrf.model.local_marginal import first_one_way
@@ -201,6 +202,7 @@ def release(plan, party, table, played=None, byte=b"\xff", noise=None):
     partner = Party(plan, names[1 - party], SECRET, FixedNoise(3), counting_key=counting_key())
     with pytest.MonkeyPatch.context() as patch, without_encryption():
         patch.setattr(Steps, "count", property(partial(counted, tape)))
+        compare_ids([role, partner], [table, blank])
         if party:
             answers, between = {}, role.answers(table, {names[0]: [partner.rows(blank)]})[names[0]]
         else:
@@ -358,6 +360,7 @@ def test_a_record_moves_one_number_of_every_table_under_encryption(case, holder)
             for name, tape in zip(plan.party_names, tapes, strict=True)
         )
         with without_encryption():
+            compare_ids([one, two], tables)
             rows = one.rows(tables[0])
             answers = two.answers(tables[1], {"one": [rows]})["one"]
             message = one.run(tables[0], {"two": answers})

@@ -21,6 +21,7 @@ from .keys import KeyRing
 from .message import Message
 from .named_model import Model
 from .options import RunOptions
+from .party.comparison import compare_all
 from .party.party import Party
 from .party.persons import check_named, limited, sample_rows
 from .party.private_domains import close, find_domains
@@ -476,8 +477,12 @@ def _party(
 def _exchanged(
     plan: Plan, parties: Sequence[Party], tables: Sequence[Table], options: RunOptions
 ) -> dict[str, dict[str, bytes]]:
-    """Steps 1 and 2 of encrypted counts: by party, the answers of later parties."""
+    """The steps of encrypted counts before messages: by party, the answers of later parties."""
     names = plan.party_names
+    if plan.sketch.exchanges:
+        options.progress.step("comparing ids")
+        pairs = zip(names, parties, tables, strict=True)
+        compare_all({name: party.comparison(table) for name, party, table in pairs})
     files = plan.sketch.files(plan.groups_by_party)
     answers: dict[str, dict[str, bytes]] = {name: {} for name in names}
     for first in sorted({sender for kind, sender, *_ in files if kind == ROWS}):

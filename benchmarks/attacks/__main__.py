@@ -17,6 +17,7 @@ from benchmarks.attacks import (
     exchange,
     fingerprints,
     forgotten,
+    id_sets,
     ids,
     many_places,
     refusals,
@@ -37,11 +38,12 @@ PLAYED = (
     double_release,
     refusals,
     ids,
+    id_sets,
     many_places,
     domains_again,
 )
 ATTACKS = {module.__name__.split(".")[-1]: module.rows for module in PLAYED}
-SECONDS = ("fingerprints", "double_release", "deviation", "forgotten")
+SECONDS = ("fingerprints", "double_release", "deviation", "forgotten", "id_sets")
 
 
 def play(names):

@@ -17,6 +17,7 @@ import numpy as np
 
 from vertimrf.columns.column import Attribute
 from vertimrf.message import Message
+from vertimrf.party.comparison import compare_all
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.options import PlanOptions
@@ -76,6 +77,7 @@ class Play:
             # Its local model has noise in any case.
             local = Party(plan, "two", secret)._local_once(second._checked(two))
             second._local_once = lambda _: local
+            compare_all({"one": first.comparison(one), "two": second.comparison(two)})
             answers = second.answers(two, {"one": [first.rows(one)]})
             bins = tuple(maps[0] for maps in local.bins)
             return cls(plan, first.run(one, {"two": answers["one"]}), bins)

@@ -428,3 +428,20 @@ def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():
     assert len(pairs) == 15
     assert len(triples) == 20
     assert min(pairs.values()) > 5 * max(triples.values())
+
+
+@pytest.mark.parametrize("units", [1, 5, 40, 70])
+@pytest.mark.parametrize("size", [3, 40])
+def test_a_message_spends_no_more_units_than_the_ledger_prices(size, units):
+    """Of 12 columns, halved or not, there are 66 pairs: more than some plans have units."""
+    plan = plan_with(schema_of(one=(size,) * 12), expected_records=1000, tau=1000, nonce="units")
+    assert len(plan.halved) == 12 * (size == 40)
+    plan = replace(plan, local=(structs.replace(plan.local[0], units=units),))
+    (priced,) = (e.event.count for e in plan.ledger().entries if e.kind == "larger marginals")
+    assert priced == units
+    (message,) = messages(plan, np.random.default_rng(0).integers(0, size, (12, 1000)))
+    larger = [m for m in message.marginals if m.sigma != plan.local[0].one_way_sigma]
+    assert 0 < sum(m.units for m in larger) <= units
+    for m in larger:
+        assert m.sigma == pytest.approx(math.sqrt(m.units) * plan.local[0].unit_sigma)
+    assert len(read(plan, message).marginals) == len(message.marginals)

@@ -201,8 +201,10 @@ def test_parties_that_hold_different_records_cost_little_more_if_they_are_two():
         chances = sharing(64, records, 3)
         assert chances.sum() == pytest.approx(1)
         assert 0.9 * bound < chances[1:].sum() <= bound
-    # With too few buckets for that many parties, all are one product.
+    # With too few buckets for that many parties, all are one product: records of one colour, of which each party may have
+    # one, need blocks of their own.
     assert blocks_of(64, 20, 9, 0) == 1
+    assert [blocks_of(64, 5, parties, 0) for parties in (4, 6, 7, 9)] == [6, 1, 1, 1]
 
 
 @pytest.mark.parametrize("records, shared", [(2, 0), (2, 1), (3, 1), (3, 2)])

@@ -27,6 +27,7 @@ from vertimrf.runs.party_run import PartyRun
 
 THREE = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3}, registry={"region": 4})
 PLANNING = PlanOptions(expected_records=300, encoder="encrypted")
+IDS, AGAIN = "ids", "ids-again"
 ROWS, ANSWERS = "rows-1-2", "answers-2-1"
 # Room for headers and tags beside the ciphertexts, bytes.
 SLACK = 1 << 17
@@ -34,14 +35,18 @@ SLACK = 1 << 17
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """Makes folders of a run whose secret has come to everybody, once for each schema. Nothing was released."""
+    """Makes folders of a run once for each schema: the secret has come to everybody, and unless it is early, ids were compared.
+    Nothing was released."""
 
     @cache
-    def make(schema=SCHEMA):
+    def make(schema=SCHEMA, early=True):
         folder = tmp_path_factory.mktemp("runs") / "start"
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(STATE, str(folder / "state"))
-            Conversation.begun(folder, PLANNING, schema)
+            if early:
+                Conversation.begun(folder, PLANNING, schema)
+            else:
+                compared(Conversation.copied(make(schema), folder))
         return folder
 
     return make
@@ -49,13 +54,26 @@ def start(tmp_path_factory):
 
 @pytest.fixture
 def copied(start, tmp_path, monkeypatch):
-    """Gives a copy of such a run, on a machine of its own."""
+    """Gives a copy of such a run, on a machine of its own; its parties have compared their ids unless they are ``early``."""
 
-    def copy(schema=SCHEMA, name="run"):
+    def copy(schema=SCHEMA, name="run", early=False):
         monkeypatch.setenv(STATE, str(tmp_path / name / "state"))
-        return Conversation.copied(start(schema), tmp_path / name)
+        return Conversation.copied(start(schema, early), tmp_path / name)
 
     return copy
+
+
+def compared(run):
+    """Ids in both directions, and back; nothing else."""
+    for kind in (IDS, AGAIN):
+        sent = {
+            name: files_with(party.advance({}), kind + "-") for name, party in run.parties.items()
+        }
+        back = run.server.advance(sent)
+        for name, party in run.parties.items():
+            for file, data in files_with(back[name], kind + "-").items():
+                party._take(name, file, data)
+    return run
 
 
 @pytest.fixture
@@ -72,7 +90,8 @@ def test_a_whole_run_of_encrypted_counts(run):
     """Each role's view: lengths follow from the plan, and the relay can open nothing between parties."""
     plan = run.server.plan
     hospital, insurer = run.parties.values()
-    rows, answers = between(plan)
+    *ids, rows, answers = between(plan)
+    assert [file.name for file in ids] == ["ids-1-2", "ids-2-1", "ids-again-1-2", "ids-again-2-1"]
     assert (rows.name, answers.name) == (ROWS, ANSWERS)
     first = hospital.advance({})
     assert "message" not in first
@@ -121,16 +140,16 @@ def test_every_role_receives_as_much_whatever_is_in_the_tables(copied, tmp_path)
     """One plan; tables that differ in one person, and altogether."""
     seen = []
     for number, changed in enumerate((0, 1, 300)):
-        run = copied(name=str(number))
+        run = copied(name=str(number), early=True)
         for party in run.parties.values():
             head, *lines = Path(party.settings.table).read_text().splitlines()
             others = [line.split(",")[0] + ",0" * line.count(",") for line in lines[:changed]]
             table = tmp_path / f"{number}-{party.name}.csv"
             table.write_text("\n".join([head, *others, *lines[changed:]]))
             replace_table(party, table)
-        seen.append(received(run.again()))
+        seen.append(received(compared(run.again())))
     assert seen[0] == seen[1] == seen[2]
-    assert {ROWS, ANSWERS} < set(seen[0]["server"])
+    assert {ROWS, ANSWERS, "ids-2-1", "ids-again-2-1"} < set(seen[0]["server"])
 
 
 def replace_table(party, table):
@@ -183,10 +202,10 @@ def test_nonsense_that_a_party_seals_is_one_sentence_to_the_other(
     """It is refused when it comes, and with the right file the run goes on. Another key is seen when answers are opened: exit code 2."""
     plan, (hospital, insurer) = run.server.plan, run.parties.values()
     data = hospital.advance({})[ROWS]
-    sent, sender, receiver, gives = between(plan)[0], hospital, insurer, ANSWERS
+    sent, sender, receiver, gives = between(plan)[-2], hospital, insurer, ANSWERS
     if name in ("vectors", "sums"):
         data = insurer.advance({ROWS: data})[ANSWERS]
-        sent, sender, receiver, gives = between(plan)[1], insurer, hospital, "message"
+        sent, sender, receiver, gives = between(plan)[-1], insurer, hospital, "message"
     content = sent.open(plan, receiver._folder.key, data)
     kind, header, arrays = container.peek(content, "it")
     wrong = container.pack(kind, header, arrays | {name: change(arrays[name])})
@@ -267,8 +286,8 @@ def calls(monkeypatch):
     return seen
 
 
-def test_three_parties_read_measure_and_encrypt_once(three, calls):
-    run = three.play()
+def test_three_parties_read_measure_and_encrypt_once(copied, calls):
+    run = copied(THREE, early=True).play()
     names = THREE.party_names
     once = {(name, what): 1 for name, what in itertools.product(names, ("encode", "_local"))}
     # The last party encrypts nothing.
@@ -277,6 +296,11 @@ def test_three_parties_read_measure_and_encrypt_once(three, calls):
     files = {file.name: file for file in between(plan)}
     assert sorted(files) == [
         *("answers-2-1", "answers-3-1", "answers-3-2"),
+        *(
+            f"{kind}-{one}-{two}"
+            for kind in (IDS, AGAIN)
+            for one, two in itertools.permutations((1, 2, 3), 2)
+        ),
         *("rows-1-2", "rows-1-3", "rows-2-3"),
     ]
     opened = [
@@ -305,7 +329,7 @@ def test_rows_in_pieces_go_on_after_a_process_was_killed(run, calls, monkeypatch
         patch.setattr(encrypted_counts, "encrypt_rows", killed)
         with pytest.raises(KeyboardInterrupt):
             hospital.advance({})
-    assert [file.name for file in between(run.server.plan)] == [ROWS, f"{ROWS}-2", ANSWERS]
+    assert [file.name for file in between(run.server.plan)][4:] == [ROWS, f"{ROWS}-2", ANSWERS]
     assert list(files_with(PartyRun(hospital.folder).outgoing(), "rows")) == [ROWS]
     first = PartyRun(hospital.folder).outgoing()[ROWS]
     rows = PartyRun(hospital.folder).advance({})
@@ -329,30 +353,72 @@ def test_a_party_without_varying_columns_exchanges_nothing(tmp_path, monkeypatch
     )
     run = Conversation.begun(tmp_path / "run", PLANNING, schema).play()
     plan = run.server.plan
-    assert [file.name for file in between(plan)] == ["rows-1-3", "answers-3-1"]
+    assert [file.name for file in between(plan)][4:] == ["rows-1-3", "answers-3-1"]
+    assert not files_with(run.parties["insurer"].outgoing(), IDS)
 
 
-def test_different_people_are_one_sentence_and_the_table_is_read_again_after_it(three):
-    """The operator corrects it while the process waits."""
-    _, insurer, _ = three.parties.values()
-    table = Path(insurer.settings.table)
-    whole, written = table.read_text(), table.stat().st_mtime_ns
-    rows = three.parties["hospital"].advance({})
-    try:
-        table.write_text("\n".join(whole.splitlines()[:-1]) + "\n")
-        three.accept("insurer")
+@pytest.fixture
+def without_one(tmp_path):
+    """Lets a party hold one person less."""
+
+    def let(run, name):
+        party = run.parties[name]
+        table = tmp_path / f"{name}-without.csv"
+        table.write_text("\n".join(Path(party.settings.table).read_text().splitlines()[:-1]) + "\n")
+        replace_table(party, table)
+        return run.again()
+
+    return let
+
+
+@pytest.mark.parametrize("other", ["hospital", "insurer", "registry"])
+def test_with_different_people_all_stop_before_anything_is_counted(copied, without_one, other):
+    """The one with other people, and all who compare with it, with one sentence. None has sent rows, answers or a message."""
+    run = without_one(copied(THREE, early=True), other)
+    stopped = {}
+    for _ in range(4):
+        sent = {}
+        for name, party in run.parties.items():
+            try:
+                sent[name] = party.advance({})
+            except MessageError as error:
+                stopped[name] = str(error)
+                sent[name] = party.outgoing()
+        back = run.server.advance(sent)
+        for name, party in run.parties.items():
+            try:
+                party.advance(back[name])
+            except MessageError as error:
+                stopped[name] = str(error)
+    assert set(stopped) == set(run.parties)
+    for name, party in run.parties.items():
+        assert "do not hold the same ids" in stopped[name]
+        assert repr(other) in stopped[name]
+        assert "no budget is spent" in stopped[name]
+        assert "make a new plan" in party.state().stopped
+        assert {file.rpartition("-")[0][:3] for file in party.outgoing()} <= {"", "ids"}
+    assert not [
+        f for f in files_of(run.server.folder) if Path(f).name.startswith(("rows", "ans", "mes"))
+    ]
+
+
+def test_a_table_of_other_people_is_compared_under_a_new_plan_alone(copied, tmp_path):
+    """Else a party could try one set of ids after another. A record that does not fit counts, too."""
+    run = copied(early=True)
+    hospital, insurer = run.parties.values()
+    hospital.advance({})
+    came = files_with(insurer.advance({}), IDS)
+    whole, changed = Path(hospital.settings.table), tmp_path / "changed.csv"
+    rows = whole.read_text().splitlines()
+    for lines in ([*rows, "900,9,9"], rows[:-1]):
+        changed.write_text("\n".join(lines) + "\n")
+        replace_table(hospital, changed)
         with pytest.raises(
-            MessageError, match=r"same ids.*plan with count sketches.*received/rows-\*"
+            PrivacyError, match=r"ids-1-2 was released already, from another.*try out who is in"
         ):
-            insurer.advance({ROWS: rows[ROWS]})
-        assert "do not hold the same ids" in insurer.state().stopped
-    finally:
-        table.write_text(whole)
-        # Other tests' runs have been accepted for it.
-        os.utime(table, ns=(written, written))
-    assert ANSWERS not in insurer.outgoing()
-    three.accept("insurer")
-    assert ANSWERS in insurer.advance({})
+            run.again().parties["hospital"].advance({"ids-2-1": came["ids-2-1"]})
+    replace_table(hospital, whole)
+    assert compared(run.again()).play().done
 
 
 def test_a_server_at_a_party_needs_no_third_machine(tmp_path, monkeypatch):
@@ -369,8 +435,8 @@ def test_a_server_at_a_party_needs_no_third_machine(tmp_path, monkeypatch):
         run.accept()
         if run.done:
             break
-    assert len(list((tmp_path / "one").rglob("*.release"))) == 2
-    assert len(list((tmp_path / "two").rglob("*.release"))) == 2
+    assert len(list((tmp_path / "one").rglob("*.release"))) == 4
+    assert len(list((tmp_path / "two").rglob("*.release"))) == 4
     seen = b"".join([*files_of(run.server.folder).values(), *files_of(hospital.folder).values()])
     secret = (insurer.folder / "key").read_bytes()
     assert secret not in seen

@@ -17,6 +17,7 @@ from ..errors import PlanError
 from ..kernels.bandwidth import scatter_add
 from ..kernels.jit import for_each, in_slices, threads
 from ..model.fit import fit
+from ..party.comparison import compare_all
 from ..party.party import Party
 from ..party.secret import Secret
 from ..plan.defaults import SHARES
@@ -183,6 +184,8 @@ def work_of(encoder: str, rows: int) -> Work:
     key = sketch.private_key() if sent else None
     one, two = (Party(plan, name, secret, counting_key=key) for name in names)
     mine, theirs = (Table(plan.schema.encoding(name), digests, codes) for name in names)
+    if sent:
+        compare_all(dict(zip(names, (one.comparison(mine), two.comparison(theirs)), strict=True)))
 
     def encode() -> Any:
         return [one.rows(mine, piece) for piece in sent] or sketch.encode(side)

@@ -21,7 +21,8 @@ def take_rows(text, delimiter, cells, longest, skipping, state, kept, found):  #
     Args:
         text: bytes in an encoding that contains ASCII [shape=(n,), uint8].
         delimiter: the byte that separates cells.
-        cells: the right number of cells.
+        cells: the right number of cells; if it is negative, the first cells of all rows are copied
+            that have not so many.
         longest: largest number of bytes of a row.
         skipping: 1 if the text begins inside a row to be skipped; 0 at the start of a row.
         state: state at which the text before ended, if it is skipped; else BEFORE.
@@ -34,20 +35,23 @@ def take_rows(text, delimiter, cells, longest, skipping, state, kept, found):  #
     written = end = start = separators = 0
     left_out = first = last = 0
     stop = text.size
+    firsts, cells = cells < 0, abs(cells)
     for i in range(text.size):
         if i - start > longest and not skipping:
             stop = i
             break
         byte = text[i]
-        kept[written] = byte
-        written += 1
+        if separators == 0 or not firsts:
+            kept[written] = byte
+            written += 1
         if state == QUOTED:
             if byte == QUOTE:
                 state = AFTER_QUOTE
         elif state == AFTER_QUOTE and byte == QUOTE:
             state = QUOTED
         elif byte in (LINE_FEED, CARRIAGE_RETURN):
-            if not skipping and i > start and separators + 1 == cells:
+            if not skipping and i > start and (separators + 1 == cells) != firsts:
+                # The delimiter after a first cell is where this line feed is.
                 kept[written - 1] = LINE_FEED
                 end = written
             elif not skipping and i > start:

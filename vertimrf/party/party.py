@@ -40,6 +40,7 @@ from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.sources import Source
 from ..tables.table import Table
 from .check import check_memory
+from .comparison import Comparison
 from .local_model import release_local_model
 from .persons import check_named
 from .records import Composite, InMemory, Records
@@ -176,6 +177,19 @@ class Party:
             pieces, id, schema.encoding(self._name), read, keys=self.id_keys, impossible=ruled
         )
 
+    def comparison(self, table: Table | Records) -> Comparison:
+        """Step 0 of encrypted counts: the comparison of this table's ids with the others'.
+
+        The other steps are for a table that was compared.
+
+        Args:
+            table: the party's records, as for :meth:`release`.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+        """
+        return self._comparison(self._checked(table))
+
     def rows(self, table: Table | Records, piece: int = 0) -> bytes:
         """Step 1 of encrypted counts: a piece of this party's rows, encrypted, for all later parties.
 
@@ -185,8 +199,9 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            PlanError: its ids were not compared with the others' (:meth:`comparison`).
         """
-        steps = self._steps(self._checked(table))
+        steps = self._counting(self._checked(table))
         with self._clock("LocEnc"), threads(self._options.num_threads):
             return steps.rows(piece)
 
@@ -206,14 +221,15 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            MessageError: rows are not of this plan, not of the same people, or damaged.
+            PlanError: its ids were not compared with the others' (:meth:`comparison`).
+            MessageError: rows are not of this plan, or damaged.
         """
         records = self._checked(table)
-        steps, names = self._steps(records), self._plan.party_names
+        steps = self._counting(records)
         with self._clock("LocEnc"), threads(self._options.num_threads):
             return {
                 name: steps.answer(
-                    names.index(name),
+                    self._plan.party_names.index(name),
                     data,
                     functools.partial(self._noise, records, f"answer to {name}"),
                 )
@@ -278,6 +294,19 @@ class Party:
             local = self._local_once(records)
         return sketch.steps(self._side(records, local, self._noise(records)))
 
+    def _counting(self, records: Records) -> Steps:
+        """The steps for records whose ids were compared with the others'."""
+        if not self._comparison(records).done:
+            raise PlanError(
+                f"Encrypted counts need the same ids at all parties: compare those of {self._name!r} with the others' first "
+                "(Party.comparison)."
+            )
+        return self._steps(records)
+
+    @remembered
+    def _comparison(self, records: Records) -> Comparison:
+        return Comparison(self._plan, self._index, self._steps(records), self._key)
+
     @remembered
     def _local_once(self, records: Records) -> LocalRelease:
         """The local model, released once for one table: all steps have the same bins."""
@@ -328,7 +357,7 @@ class Party:
     def _message(self, records: Records, answers: Mapping[str, bytes]) -> Message:
         """The phases at a party: the record count, LocMRF and LocEnc."""
         plan, noise = self._plan, self._noise(records)
-        steps = self._steps(records) if plan.sketch.exchanges else None
+        steps = self._counting(records) if plan.sketch.exchanges else None
         count = self._count(records, steps, noise)
         local = self._local(records, noise) if steps is None else self._local_once(records)
         with self._clock("LocEnc"):
@@ -422,11 +451,11 @@ class Party:
             PlanError: this party was made without its private key.
             PrivacyError: the file was made from another table, or the record cannot be written.
         """
-        releases = Releases.of(self._private_key())
+        releases, records = Releases.of(self._private_key()), self._checked(table)
+        # Records that do not fit have a row under encryption, so that their ids count, too.
+        people = self._steps(records).people if self._plan.sketch.exchanges else b""
         digest = hashlib.blake2b(
-            self._digest(self._checked(table)),
-            key=self._derived("release record"),
-            digest_size=32,
+            self._digest(records) + people, key=self._derived("release record"), digest_size=32
         ).digest()
         return releases.once(Release(self._plan.digest(), self._index, digest, file), make)
 

@@ -37,6 +37,9 @@ REMEDY = (
     "From two different releases for one plan a reader could average the noise away. For a new release make a new plan; both "
     "epsilons add up (`vertimrf plan PLAN PLAN`)."
 )
+# The same for files by which ids are compared. Their names begin with this.
+COMPARED = "ids"
+IDS_REMEDY = "By two comparisons under one plan others could try out who is in the table. Make a new plan; so far no budget is spent."
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,10 @@ class Releases:
         """The bytes on record; refuse them if they are of another release."""
         record, released = self._read(path, release.name)
         if record.table != release.table:
+            remedy = IDS_REMEDY if release.file.startswith(COMPARED) else REMEDY
             raise PrivacyError(
                 f"This plan's {release.file} was released already, from another table or under another secret: only the same records "
-                f"give the same {release.file} again. {REMEDY}"
+                f"give the same {release.file} again. {remedy}"
             )
         return released
 

@@ -17,7 +17,7 @@ either direction. The steps are:
    U-statistics; Jensen).
 3. *m records share a bucket*. They shift its counters by a vector of length at most m sqrt(groups),
    reached when all have the same values and signs. A shorter shift follows from the longer one by
-   scaling and more noise. The rest is as in step 2, with K - e different buckets.
+   scaling and more noise (for noise on a lattice, see below). The rest is as in step 2, with K - e different buckets.
 4. *Products of independent ratios* are dominated by the ratio of one shift with their total squared
    length and one sign: multiplying its coordinates by further random signs gives the former. This
    bound is loose and is used for e >= 2 only. There the longest possible shift, of (e + 1)^2 + (K -
@@ -39,6 +39,25 @@ their relative difference as correlation, it is proportional to cosh X + cosh Y.
 of the mean of f of it by the correlation is that of f'' sinh X sinh Y / 4 (Plackett, 1954), which
 is not negative. Moments of a whole order need none of this: by Hölder's inequality over groups they
 are at most those of K records that all parties hold.
+
+*Noise on a lattice.* For normal noise, a shorter shift follows from a longer one, and ratios grow if
+their lengths spread. Noise here is discrete. Its moments of whole order are those of a normal, so
+that Rényi divergences are as stated. In other convex functions, a sum over a lattice replaces an
+integral. Let a shift have the squared length s, and coordinates with the greatest common divisor g.
+Log ratios then lie on a grid of step h = g / kappa, and the mean excess of the ratio over t differs
+from a normal's by -1/24 to 1/12 of h^2 t p, where p is the density of the log ratio there
+(Euler-Maclaurin, leading term). If s grows by D, that excess grows by D t p / (2 kappa). So a shift
+is dominated by one that is longer by D >= (2 g^2 + G^2) / (12 kappa), where G is the other's
+divisor. In step 3, G = m, and any other shift is shorter by at least 2 (m - 1), or by m^2 where g =
+m. As kappa is at least ``groups`` K, hence at least m, the right side is at most m / 4: lengths
+decide, and not the lattice. Far out the leading term is not enough; there, and for step 4, all
+shifts of few records and groups are compared exactly at the least kappa, and none exceeds its price
+(tests/privacy/test_person_lattice.py). So are the lengths of two parties, which only merge: (a, b)
+become (a + b, 0). Of three parties and more they also pass from sums of an even number of draws to
+sums of an odd number. An even sum can be 0, an odd one cannot, so that the least ratio, exp(-s / (2
+kappa)), is less than the priced one, by a factor of cosh(1 / (2 kappa))^K. For them kappa is
+priced less LATTICE. That lowers the priced least ratio by more, as long as LATTICE is at least kappa
+/ (4 (kappa - LATTICE) ``groups``), and ``groups`` is at least 3 there.
 
 A person with fewer records is dominated step by step: there are fewer factors and more blocks. To
 first order the price is K^2 times that of one record, as for Gaussian noise: K times in epsilon.
@@ -75,6 +94,8 @@ from .count_sketch import (
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # Most steps of the largest ratio, and fewest steps per block.
 MAX_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
+# What is subtracted from kappa where three parties or more may hold different records of a person.
+LATTICE = 0.25
 # With fewer buckets, or less noise per group and record, the tails of the law do not fit on a grid.
 MIN_BUCKETS, MIN_VARIANCE_PER_VALUE = 64, 1.0
 
@@ -159,7 +180,8 @@ def person_law(
         PrivacyError: the noise is too small to have a price.
     """
     reach = reach_of(rare / buckets)
-    single = bucket_ratio(groups, variance, reach=reach)
+    priced = variance - LATTICE * (parties > 2)
+    single = bucket_ratio(groups, priced, reach=reach)
     ratios, masses, lost = [], [], 0.0
     for e, chance in enumerate(sharing(buckets, records, parties)):
         given = min(rare / (buckets * chance), 1.0) if chance else 1.0
@@ -170,11 +192,11 @@ def person_law(
             deviation, mass, given_up = _power(single, records - 2 * e, given)
             if e:
                 deviation, mass, more = _product(
-                    (deviation, mass), bucket_ratio(groups, variance, 2.0, reach), given
+                    (deviation, mass), bucket_ratio(groups, priced, 2.0, reach), given
                 )
                 given_up += more
         else:
-            widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
+            widest = bucket_ratio(groups, priced, math.sqrt(_widest(e, records)), reach)
             deviation, mass, given_up = _cut(*widest, given)
         blocks = blocks_of(buckets, records, parties, e)
         step = max(

@@ -39,8 +39,8 @@ MAX_KEYS = 1 << 31
 MAX_VALUES = 1 << 16
 # A counter of a sketch takes four bits in forecasts.
 COUNTERS_PER_BYTE = 2
-# Kinds of files between parties.
-ROWS, ANSWERS = "rows", "answers"
+# Kinds of files between parties, in the order in which they are sent.
+IDS, AGAIN, ROWS, ANSWERS = "ids", "ids-again", "rows", "answers"
 # Signs of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
 
@@ -58,6 +58,19 @@ class Steps(Protocol):
     @property
     def count(self) -> int:
         """The noisy record count, the same at all parties."""
+
+    @property
+    def people(self) -> bytes:
+        """Keyed digest of all ids, which no other party may see."""
+
+    def ids(self, party: int, number: bytes) -> bytes:
+        """Step 0: this party's ids, hidden by a secret number, for another party alone."""
+
+    def ids_again(self, party: int, number: bytes, ids: bytes) -> bytes:
+        """Step 0: the other party's hidden ids, hidden again, to send them back."""
+
+    def compare(self, party: int, number: bytes, ids: bytes, again: bytes) -> None:
+        """Step 0: check that the other party has the same ids."""
 
     def rows(self, piece: int = 0) -> bytes:
         """Step 1: a piece of the party's rows, for every later party."""
@@ -410,11 +423,14 @@ class CrossPartyRelease(ABC):
         key: ExchangeKey = kind.new() if data is None else kind.from_bytes(data, where)
         return key
 
-    def check_file(self, plan: Plan, sender: int, receiver: int, data: bytes, piece: int) -> None:
+    def check_file(
+        self, plan: Plan, kind: str, sender: int, receiver: int, data: bytes, piece: int
+    ) -> None:
         """Check a file of another party, before anything is computed of it.
 
         Args:
             plan: the agreed plan.
+            kind: kind of file.
             sender, receiver: positions of the parties.
             data: the file.
             piece: number of the piece of rows.
@@ -422,7 +438,7 @@ class CrossPartyRelease(ABC):
         Raises:
             MessageError: it is not such a file, or damaged.
         """
-        self._room("encoding").opened(plan, sender, receiver, data, piece)
+        self._room("encoding").check_file(plan, kind, sender, receiver, data, piece)
 
     def keeps_claim(self, epsilon: float, delta: float) -> bool:
         """Whether the parameters are those that the claim asks for under a run's target."""

@@ -2,8 +2,8 @@
 
 Each party sends its offer (a public key) and its message. The first party of the plan also sends
 the envelopes of the secret. The server sends the plan, and forwards the envelopes. With encrypted
-counts, parties also send each other rows and answers, which the server forwards unopened. No other
-files are sent. With its result the server sends whether the parties' ids match, which it estimates
+counts, parties also send each other hidden ids, rows and answers, which the server forwards
+unopened. No other files are sent. With its result the server sends whether the parties' ids match, which it estimates
 from the messages.
 
 Rows and answers are sealed with the keys of the plan, which people compare by its fingerprint, so
@@ -22,12 +22,22 @@ from ..files.atomic import parse_json
 from ..files.canonical import canonical, json_of
 from ..keys import Envelopes, Offer, PrivateKey, called, open_sealed, read_head, seal
 from ..plan.plan import Plan
+from ..releases.release import AGAIN, ANSWERS, IDS, ROWS
 
 SERVER = "the server"
 # Folder of the results in the server's run folder.
 RESULT = "result"
 OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
 MATCH = "match"
+# The step that compares ids with other parties, and what says in a folder that it is done.
+SAME_IDS = "same-ids"
+# By kind of a file between parties, the steps that its sender needs first.
+NEEDS = {
+    IDS: (),
+    AGAIN: (f"{IDS} of others",),
+    ROWS: (SAME_IDS,),
+    ANSWERS: (SAME_IDS, f"{ROWS} of others"),
+}
 # Digests, names and layout of a file of rows or answers, bytes.
 BETWEEN_HEADER = 1 << 12
 # Longer names of parties are cut and get a digest, because file systems allow 255 bytes.
@@ -116,6 +126,12 @@ def match_in_words(few: bool) -> str:
     )
 
 
+def ids_in_words(plan: Plan | None) -> str:
+    """Words on the form of ids in a plan; empty if it states none."""
+    form = None if plan is None else plan.schema.ids
+    return "" if form is None else f", and ids of the form {form!r}"
+
+
 def check_envelopes(plan: Plan, data: bytes) -> None:
     """Check envelopes without opening them. There must be one for each party but the first.
 
@@ -142,7 +158,7 @@ class Between:
     """A sealed file from one party to another, which the server forwards.
 
     Attributes:
-        kind: "rows" or "answers".
+        kind: "ids", "ids-again", "rows" or "answers".
         name: its name, by which no other file of the run goes.
         sender: name of the party that sends it.
         receiver: name of the party that can open it.

@@ -30,18 +30,21 @@ from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan
 from ..plan.target import target_in_words
-from ..releases.release import ANSWERS, ROWS, ExchangeKey
+from ..releases.release import AGAIN, ANSWERS, IDS, ROWS, ExchangeKey
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import begin
 from .files import (
     ENVELOPES,
     MATCH,
     MESSAGE,
+    NEEDS,
     OFFER,
     PLAN,
+    SAME_IDS,
     SERVER,
     Between,
     between,
+    ids_in_words,
     match_in_words,
     read_match,
     read_plan,
@@ -237,7 +240,7 @@ class PartyRun(Run):
         self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
         warnings = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
         label = " ".join([str(plan.label), *warnings])
-        return f"Accepted: the plan {plan.fingerprint}, which has this party's key{_ids(plan)}. {label}"
+        return f"Accepted: the plan {plan.fingerprint}, which has this party's key{ids_in_words(plan)}. {label}"
 
     @property
     def released(self) -> bool:
@@ -262,8 +265,7 @@ class PartyRun(Run):
 
     def _steps(self) -> Iterator[Step]:
         plan, accepted = self.plan, self.accepted_plan
-        fingerprint = "" if plan is None else plan.fingerprint
-        first = None if plan is None else plan.party_names[0]
+        fingerprint, first = ("", None) if plan is None else (plan.fingerprint, plan.party_names[0])
         yield Step(
             name=OFFER,
             done=True,
@@ -284,7 +286,7 @@ class PartyRun(Run):
             done=accepted is not None and self._is_looked_at(accepted),
             did="the plan's fingerprint was compared and accepted",
             todo=f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, because the run will not "
-            f"stop for them; compare the plan's whole fingerprint, {fingerprint}{_ids(plan)}, with the server and all other parties by "
+            f"stop for them; compare the plan's whole fingerprint, {fingerprint}{ids_in_words(plan)}, with the server and all other parties by "
             f"phone; then `vertimrf accept {self.folder} FINGERPRINT` with the one that they read out"
             if accepted is None
             else f"waits for you: {self.settings.table} was written, or {self.folder / SETTINGS} edited, after you accepted the plan; "
@@ -314,13 +316,15 @@ class PartyRun(Run):
                 on=repr(first),
                 takes=FileIn(self.name, ENVELOPES, MAX_KEY, self._open),
             )
-        files = between(plan)
-        for file in files:
-            if self.name in (file.sender, file.receiver):
-                yield self._between(file, accepted)
+        mine = [file for file in between(plan) if self.name in (file.sender, file.receiver)]
+        before = [file for file in mine if file.kind in (IDS, AGAIN)]
+        yield from (self._between(file, accepted) for file in before)
+        if mine:
+            yield self._same_ids(accepted)
+        yield from (self._between(file, accepted) for file in mine if file not in before)
         yield Step(
             name=MESSAGE,
-            needs=(ACCEPTANCE, SECRET, f"{ANSWERS} of others"),
+            needs=(ACCEPTANCE, SECRET, SAME_IDS, ANSWERS, f"{ANSWERS} of others"),
             done=self.released,
             did="made, on record, and given to the server whenever it asks",
             todo=f"to be made from {self.settings.table}",
@@ -364,7 +368,7 @@ class PartyRun(Run):
             )
         return Step(
             name=file.kind,
-            needs=(ACCEPTANCE, SECRET, *([] if file.kind == ROWS else [f"{ROWS} of others"])),
+            needs=(ACCEPTANCE, SECRET, *NEEDS[file.kind]),
             done=accepted is not None and self._is_made(accepted, file.name),
             did=f"for {file.receiver!r} made, on record, and given to the server whenever it asks",
             todo=f"for {file.receiver!r}, to be made from {self.settings.table}",
@@ -373,19 +377,40 @@ class PartyRun(Run):
             gives=FileOut(file.name, partial(self._recorded, file.name)),
         )
 
+    def _same_ids(self, accepted: Plan | None) -> Step:
+        """The step that compares this party's ids with the others', before anything is counted."""
+        return Step(
+            name=SAME_IDS,
+            needs=(ACCEPTANCE, SECRET, IDS, AGAIN, f"{IDS} of others", f"{AGAIN} of others"),
+            done=accepted is not None and self._folder.has(SAME_IDS),
+            did="this party and all others hold the same ids",
+            todo="whether this party and all others hold the same ids, by what they sent",
+            work=self._compare,
+        )
+
+    def _compare(self) -> None:
+        """Compare this party's ids with the others', and note that they are the same."""
+        with self._reading():
+            self._folder.write(b"", SAME_IDS)
+
     def _check(self, file: Between, data: bytes) -> None:
         """Check a file of another party with its ciphertexts."""
         plan = self._agreed
         contents = file.open(plan, self._folder.key, data)
         sender = plan.party_names.index(file.sender)
-        plan.sketch.check_file(plan, sender, self._index, contents, file.piece)
+        plan.sketch.check_file(plan, file.kind, sender, self._index, contents, file.piece)
 
     def _contents(self, kind: str, sender: str) -> Iterator[bytes]:
         """What a party sent to this one, file by file."""
         plan, key = self._agreed, self._folder.key
         for file in between(plan):
-            if (file.kind, file.sender, file.receiver) == (kind, sender, self.name):
-                yield file.open(plan, key, self._received(self.name, file.name) or b"")
+            mine = (file.kind, file.sender, file.receiver) == (kind, sender, self.name)
+            if mine and (data := self._received(self.name, file.name)) is not None:
+                yield file.open(plan, key, data)
+
+    def _sent(self, kind: str) -> dict[str, bytes]:
+        """By party, the one file of a kind that it sent to this one, if it has come."""
+        return {n: data for n in self._agreed.party_names for data in self._contents(kind, n)}
 
     def _counting_key(self) -> ExchangeKey | None:
         """The key under which this party's rows are encrypted, made once. None without such rows."""
@@ -404,20 +429,23 @@ class PartyRun(Run):
 
         Rows are encrypted once, and sealed for every receiver.
         """
-        plan, key = self._agreed, self._folder.key
+        plan, key, to = self._agreed, self._folder.key, file.receiver
         with self._reading() as (role, records):
 
             @cache
             def contents() -> bytes:
-                self._options.progress.step(f"{file.kind} for {file.receiver}")
+                self._options.progress.step(f"{file.kind} for {to}")
                 if file.kind == ROWS:
                     return role.rows(records, file.piece)
+                if file.kind == IDS:
+                    return role.comparison(records).ids()[to]
+                if file.kind == AGAIN:
+                    return role.comparison(records).ids_again(self._sent(IDS))[to]
                 with self._using(ROWS):
-                    rows = {file.receiver: self._contents(ROWS, file.receiver)}
-                    return role.answers(records, rows)[file.receiver]
+                    return role.answers(records, {to: self._contents(ROWS, to)})[to]
 
-            def sealed(to: Between) -> bytes:
-                return to.seal(plan, key, contents())
+            def sealed(one: Between) -> bytes:
+                return one.seal(plan, key, contents())
 
             same = (ROWS, self.name, file.piece)
             rows = [one for one in between(plan) if (one.kind, one.sender, one.piece) == same]
@@ -431,6 +459,7 @@ class PartyRun(Run):
         """This party, and its records. They are read again after a failure, which a new table may
         repair.
         """
+        from ..party.comparison import partners
         from ..party.party import Party
 
         plan, key, secret = self.agreed()
@@ -448,10 +477,13 @@ class PartyRun(Run):
                 made = role, self._records(role, connections)
             role, records = made
             self._releases.prepare()
-            for file in between(plan):
-                # All that this party gives under a plan is of one table.
+            for file in reversed(between(plan)):
+                # All that this party gives under a plan is of one table. What was given last is named.
                 if file.sender == self.name and self._is_made(plan, file.name):
                     role.exchanged(records, file.name, partial(self._recorded, file.name))
+            ids, again = self._sent(IDS), self._sent(AGAIN)
+            if ids and len(ids) == len(again) == len(partners(plan, self._index)):
+                role.comparison(records).compare(ids, again)
             yield made
         self._role = made
 
@@ -498,10 +530,7 @@ class PartyRun(Run):
             if short := check_space(self._releases.folder, self._agreed.message_size(self._index)):
                 raise PlanError(short)
             with self._using(ANSWERS):
-                names = self._agreed.party_names
-                role.release(
-                    records, {n: data for n in names for data in self._contents(ANSWERS, n)}
-                )
+                role.release(records, self._sent(ANSWERS))
 
     @contextmanager
     def _using(self, kind: str) -> Iterator[None]:
@@ -569,9 +598,3 @@ class PartyRun(Run):
 
     def _is_accepted(self, plan: Plan) -> bool:
         return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()
-
-
-def _ids(plan: Plan | None) -> str:
-    """Words on the form of ids in a plan; empty if it states none."""
-    form = None if plan is None else plan.schema.ids
-    return "" if form is None else f", and ids of the form {form!r}"

@@ -214,8 +214,8 @@ def main() -> None:
         out.write(kind + len(body).to_bytes(LENGTH, "little") + body)
         out.flush()
 
-    def unread(*told: object) -> None:
-        send(UNREAD, json.dumps(told).encode())
+    def unread(why: str, row: str, count: int, read: pa.Table | None = None) -> None:
+        send(UNREAD, json.dumps([why, row, count]).encode())
 
     function, what, path, *wanted = json.load(sys.stdin)
     # Windows has no such limit, and some systems set none.

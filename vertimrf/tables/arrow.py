@@ -113,7 +113,7 @@ class Pieces:
         if pending:
             yield pa.Table.from_batches(pending)
 
-    def _refuse(self, why: str, row: str, count: int) -> None:
+    def _refuse(self, why: str, row: str, count: int, read: pa.Table | None = None) -> None:
         """Raise an error about a row that cannot be read."""
         raise TableError(
             f"{self.where}: a row has {why} ({row[:SHOWN]!r}); correct it{header_doubt(self.names)}."
@@ -287,9 +287,10 @@ def object_batches(
         unfit |= {row: f"{kind} in {name!r}" for row, kind in others.items()}
     table = pa.table(arrays, list(wanted))
     if unfit:
-        unreadable(NO_VALUE, unfit[min(unfit)], len(unfit))
         kept = np.ones(table.num_rows, bool)
         kept[list(unfit)] = False
+        # What is no value is null in what can be read.
+        unreadable(NO_VALUE, unfit[min(unfit)], len(unfit), table.filter(pa.array(~kept)))
         table = table.filter(pa.array(kept))
     yield from table.to_batches(PIECE_ROWS)
 

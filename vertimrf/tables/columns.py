@@ -321,8 +321,13 @@ class Columns:
         def add(kind: Kind, what: str | None, problem: Tally) -> None:
             problems[kind, what or ""] = problems[kind, what or ""].then(problem)
 
-        def report(why: str, row: str, count: int) -> None:
+        def report(why: str, row: str, count: int, read: pa.Table | None = None) -> None:
             add("unreadable", why, Tally(count, value=row[:SHOWN]))
+            # Such a row has an id, though no cells.
+            names = [] if read is None else read.column_names
+            if read is not None and self.person is None and self.id in names:
+                of_rows, present = self._digested(self.keys.records, read[self.id], self.ids, wrong)
+                blanks.append(np.unique(of_rows[present]))
 
         for piece in pieces.read(self.wanted, report):
             ids, owners, present, fits = self._identified(piece, records, add, wrong)
@@ -549,6 +554,12 @@ def encode_table(
     row each, which depends on the rows of that record alone. In particular, nobody's rows decide
     about those of another person. :func:`vertimrf.party.persons.limited` then keeps some records of
     each person.
+
+    The ids that have a record of blanks (:attr:`.Table.blanks`) are 1-stable, too: an id is one of
+    them if rows have it, and none of these fits. Which id a row has depends on this row alone, also
+    if it cannot be read: in a CSV file, with more or fewer cells than the header, it is that of its
+    first cell, if ids are the first column. A row whose id cannot be read has none, and changes
+    nothing.
 
     Args:
         source: anything that :func:`vertimrf.tables.sources.read_arrow` reads.

@@ -88,14 +88,10 @@ def csv_batches(
     """
     with contextlib.closing(_decoded(path, read)) as texts:
         names, delimiter, rest = _header(texts, path, read)
-        convert = pa.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            include_columns=list(columns),
-        )
-        for rows in _rows(itertools.chain([rest], texts), delimiter, len(names), unreadable):
+        convert = _as_text(names, columns)
+        # Of a row with more or fewer cells, no other cell is sure to be in its place.
+        first = names[0] if names[0] in columns else None
+        for rows in _rows(itertools.chain([rest], texts), delimiter, len(names), unreadable, first):
             yield from _parsed(rows, delimiter, convert, names).to_batches()
 
 
@@ -157,17 +153,29 @@ def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list
 
 
 def _rows(
-    texts: Iterator[bytes], delimiter: str, cells: int, unreadable: Unreadable
+    texts: Iterator[bytes],
+    delimiter: str,
+    cells: int,
+    unreadable: Unreadable,
+    first_name: str | None,
 ) -> Iterator[pa.Buffer]:
-    """Complete rows with the right number of cells, block by block."""
+    """Complete rows with the right number of cells, block by block.
+
+    The first cells of other rows are given to ``unreadable``, as a column of this name.
+    """
     carried, skipping, state = b"", False, BEFORE
     for text in texts:
         text = carried + text
         while True:
             kept, found = _taken(text, delimiter, cells, skipping, state)
-            _, end, count, first, last, stop, state = found
+            before, (_, end, count, first, last, stop, state) = state, found
             if count:
-                unreadable(CELLS, _start(text[first:last]), count)
+                read = None
+                if first_name is not None:
+                    cut, _ = _taken(text, delimiter, -cells, skipping, before)
+                    if cut.to_pybytes().strip():
+                        read = _parsed(cut, delimiter, _as_text([first_name]), [first_name])
+                unreadable(CELLS, _start(text[first:last]), count, read)
             if kept.size:
                 yield kept
             skipping = skipping and not end
@@ -205,6 +213,17 @@ def _parsed(
         pa.csv.ReadOptions(use_threads=False, block_size=rows.size, column_names=names),
         pa.csv.ParseOptions(newlines_in_values=True, delimiter=delimiter),
         convert,
+    )
+
+
+def _as_text(names: Sequence[str], wanted: Sequence[str] = ()) -> pa.csv.ConvertOptions:
+    """How cells are converted: all are text, of the wanted columns, by default of all."""
+    return pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        include_columns=list(wanted),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from ..arrays import Flags, Integers, Ints, Texts
 from ..errors import SchemaError, TableError
@@ -24,8 +24,14 @@ ENDLESS = f"more than {LONGEST_ROW >> 20} MB, or a quote that nothing closes"
 NO_VALUE = "a cell that is no text, number, date or time"
 NO_OBJECT = "a text that is no JSON object"
 UNREADABLE = (CELLS, ENDLESS, NO_VALUE, NO_OBJECT)
-# Told why rows of a table cannot be read, the text of the first of them, and their number.
-Unreadable = Callable[[str, str, int], None]
+
+
+class Unreadable(Protocol):
+    """Told of rows of a table that cannot be read."""
+
+    def __call__(self, why: str, row: str, count: int, read: pa.Table | None = None) -> None:
+        """Why, the text of the first of them, their number, and what columns of them can be read."""
+
 
 Kind = Literal[
     "unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"

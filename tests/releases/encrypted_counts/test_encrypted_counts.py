@@ -13,7 +13,7 @@ from oracles import chi_square, crossed
 
 from benchmarks.plain_counts import without_encryption
 from tests.planning import plan_with
-from tests.roles import assert_same
+from tests.roles import assert_same, compare_ids
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
@@ -53,6 +53,11 @@ def plan_of(records=RECORDS, **options):
 
 def party_of(plan, name, noise=None):
     return Party(plan, name, SECRET, noise, counting_key=key_of(name))
+
+
+def compared(plan, tables, first):
+    """Let the first party compare its ids with the others'."""
+    compare_ids([first, *(party_of(plan, name) for name in plan.party_names[1:])], tables)
 
 
 def codes_of(records=RECORDS):
@@ -278,10 +283,19 @@ def test_noise_depends_on_the_rows_and_on_the_table():
 
 def test_a_table_without_its_answers_makes_no_message():
     plan, tables = plan_of(), tables_of("usual")
+    one = party_of(plan, "one")
+    for early in (one.run, one.rows, lambda table: one.answers(table, {})):
+        with pytest.raises(PlanError, match="compare those of 'one' with the others' first"):
+            early(tables[0])
+    with pytest.raises(MessageError, match="The ids of 'two' are missing"):
+        one.comparison(tables[0]).compare({}, {})
+    compared(plan, tables, one)
     with pytest.raises(MessageError, match="The answers of 'two' are missing"):
-        party_of(plan, "one").run(tables[0])
+        one.run(tables[0])
+    keyless = Party(plan, "one", SECRET)
+    compared(plan, tables, keyless)
     with pytest.raises(MessageError, match="without it"):
-        Party(plan, "one", SECRET).rows(tables[0])
+        keyless.rows(tables[0])
     other = plan_with(SCHEMA, expected_records=RECORDS, delta=1e-4)
     with pytest.raises(PlanError, match="only encrypted counts are exchanged"):
         Party(other, "one", SECRET).rows(tables[0])
@@ -307,11 +321,6 @@ def test_files_of_others_are_refused():
         passed = steps_of(plan, 2, tables[2]).answer(1, [two.rows()], noiseless)
         with pytest.raises(MessageError, match="another party's, or for another"):
             steps_of(plan, 0, tables[0]).tables({1: answer, 2: passed}, noiseless)
-        fewer = records_of(tables[1], slice(1, None))
-        with pytest.raises(
-            MessageError, match=r"do not hold the same ids.*plan with count sketches"
-        ):
-            steps_of(plan, 1, fewer).answer(0, [rows], noiseless)
     header, arrays = container.unpack(rows, "encrypted rows", "rows")
     for name in ("rows", "seed"):
         others = {other: array for other, array in arrays.items() if other != name}
@@ -460,6 +469,7 @@ def _estimates(plan, tables):
     """What the server reads of a whole exchange."""
     names = plan.party_names
     parties = [party_of(plan, name, FixedNoise(n)) for n, name in enumerate(names)]
+    compare_ids(parties, tables)
     messages = []
     for n, name in enumerate(names):
         rows = {name: [parties[n].rows(tables[n])]} if n < 2 else {}
@@ -480,12 +490,14 @@ def test_a_whole_run_with_real_encryption():
 def test_a_message_is_read_back_and_held_to_its_plan():
     plan, tables = plan_of(), tables_of("usual")
     with without_encryption():
-        rows = steps_of(plan, 0, tables[0]).rows()
+        one, *others = (party_of(plan, name) for name in plan.party_names)
+        compare_ids([one, *others], tables)
+        rows = one.rows(tables[0])
         answers = {
-            name: party_of(plan, name).answers(tables[n], {"one": [rows]})["one"]
-            for n, name in ((1, "two"), (2, "three"))
+            party._name: party.answers(table, {"one": [rows]})["one"]
+            for party, table in zip(others, tables[1:], strict=True)
         }
-        message = party_of(plan, "one").run(tables[0], answers)
+        message = one.run(tables[0], answers)
     first, *others = message.tables
     assert_same(Message.from_bytes(message.to_bytes(plan), plan), message)
     for wrong, said in (
@@ -501,7 +513,9 @@ def test_counts_with_fixed_noise_are_not_private():
     plan, tables = plan_of(), tables_of("usual")
     with without_encryption():
         for noise in (None, FixedNoise(1)):
-            message = party_of(plan, "three", noise).run(tables[2])
+            three = party_of(plan, "three", noise)
+            compare_ids([party_of(plan, name) for name in ("one", "two")] + [three], tables)
+            message = three.run(tables[2])
             assert message.private is (noise is None)
             assert Message.from_bytes(message.to_bytes(plan), plan).private is (noise is None)
 

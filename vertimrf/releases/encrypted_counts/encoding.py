@@ -1,11 +1,11 @@
 """A party's steps of encrypted counts, around the arithmetic of :mod:`.counts`.
 
+0. Every two parties compare whether they have the same ids (:mod:`.comparison`).
 1. The party encrypts its rows for the later parties.
 2. It adds the rows of each earlier party for its own values, with noise of its own.
 3. It opens the later parties' answers and adds noise of its own. The result is in its message.
 
-All files are exchanged between parties alone. They have the plan's digest, and a keyed digest of
-all ids, by which parties notice that they do not have the same people.
+All files are exchanged between parties alone. Their lengths follow from the plan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ...files import container
 from ...plan.plan import Plan
 from ...privacy.noise import KeyedNoise
 from ...progress import SILENT, Progress
-from ..release import ExchangeKey, Side
+from ..release import AGAIN, IDS, ExchangeKey, Side
+from . import comparison
 from .counts import (
     Answers,
     Rows,
@@ -48,7 +49,7 @@ def noisy_count(plan: Plan, derive: Derive, records: int) -> int:
     """The noisy record count, which is the same at all parties with the same ids.
 
     It decides the share of the records that take part, and the first party releases it. Its noise
-    follows from the parties' secret. Parties know the exact count anyway.
+    follows from the parties' secret. Parties know the exact count anyway: they have compared ids.
 
     Args:
         plan: the agreed plan.
@@ -102,9 +103,48 @@ class Steps:
         return place(self.values[:, chosen], self.digests[chosen], self.sketch.capacity)
 
     @cached_property
-    def people(self) -> str:
-        """Keyed digest of all ids, in hexadecimal digits."""
-        return population_digest(self.derive("people of all parties"), self.digests).hex()
+    def people(self) -> bytes:
+        """Keyed digest of all ids, which no other party may see (:mod:`.comparison`)."""
+        return population_digest(self.derive("people of all parties"), self.digests)
+
+    def ids(self, party: int, number: bytes) -> bytes:
+        """Step 0: this party's ids, hidden by a secret number, for another party alone.
+
+        Args:
+            party: position of the other party.
+            number: of these two parties, this plan and these ids alone [32 bytes].
+        """
+        point = comparison.hidden(number, comparison.point_of(self.people))
+        return comparison.pack(self.plan, self.party, party, point, again=False)
+
+    def ids_again(self, party: int, number: bytes, ids: bytes) -> bytes:
+        """Step 0: the other party's hidden ids, hidden again, to send them back.
+
+        Args:
+            party, number: as :meth:`ids`.
+            ids: the other party's result of :meth:`ids`.
+
+        Raises:
+            MessageError: that is not of this plan and party, or damaged.
+        """
+        point = comparison.opened(self.plan, party, self.party, ids, again=False)
+        twice = comparison.hidden(number, point)
+        return comparison.pack(self.plan, self.party, party, twice, again=True)
+
+    def compare(self, party: int, number: bytes, ids: bytes, again: bytes) -> None:
+        """Step 0: check that the other party has the same ids.
+
+        Args:
+            party, number, ids: as :meth:`ids_again`.
+            again: the other party's result of :meth:`ids_again`.
+
+        Raises:
+            MessageError: it has not, or the files are not of this plan and party, or damaged.
+        """
+        plan, mine = self.plan, self.party
+        point = comparison.opened(plan, party, mine, ids, again=False)
+        theirs = comparison.opened(plan, party, mine, again, again=True)
+        comparison.check_same(plan, mine, party, comparison.hidden(number, point), theirs)
 
     def rows(self, piece: int = 0) -> bytes:
         """Step 1: a piece of the encrypted rows, for every later party."""
@@ -127,8 +167,7 @@ class Steps:
             The answers, for that party alone.
 
         Raises:
-            MessageError: the rows are not of this plan and party, not of the same people, not all
-                there, or damaged.
+            MessageError: the rows are not of this plan and party, not all there, or damaged.
         """
         layout, mine = self._layout(party), self._layout(self.party)
         exact = hashlib.sha256()
@@ -141,7 +180,7 @@ class Steps:
                         "of them, and no other."
                     )
                 exact.update(hashlib.sha256(data).digest())
-                encrypted = self._opened(party, data, piece)
+                encrypted = opened(self.plan, party, self.party, data, piece)
                 assert isinstance(encrypted, Rows)
                 yield encrypted
 
@@ -183,8 +222,8 @@ class Steps:
             party's group, counters of the own group), int64].
 
         Raises:
-            MessageError: answers are missing, not of this plan, not of the same people, or damaged.
-                The sentence names their party.
+            MessageError: answers are missing, not of this plan, or damaged. The sentence names their
+                party.
         """
         out: list[Integers] = []
         for party in range(self.party + 1, len(self.plan.party_names)):
@@ -196,7 +235,7 @@ class Steps:
                 raise MessageError(
                     f"The answers of {name!r} are missing: a message has the counts with every later party."
                 )
-            sums = self._opened(party, answers[party])
+            sums = opened(self.plan, party, self.party, answers[party])
             assert isinstance(sums, Answers)
             layout = self._layout(self.party)
             try:
@@ -229,7 +268,6 @@ class Steps:
             "party": self.party,
             "receiver": receiver,
             "piece": piece,
-            "people": self.people,
         }
 
     def _counters(self, party: int) -> Ints:
@@ -238,16 +276,6 @@ class Steps:
 
     def _layout(self, party: int) -> Layout:
         return self.sketch.layout(self.plan.groups_of(party))
-
-    def _opened(self, party: int, data: bytes, piece: int = 0) -> Rows | Answers:
-        """What another party's file has."""
-        people, content = opened(self.plan, party, self.party, data, piece)
-        if people != self.people:
-            raise MessageError(
-                f"{self.plan.party_names[party]!r} and {self.plan.party_names[self.party]!r} do not hold the same ids, which "
-                "encrypted counts need: compare how ids are written (`vertimrf align`), or plan with count sketches."
-            )
-        return content
 
 
 def steps(sketch: EncryptedCounts, side: Side) -> Steps:
@@ -263,10 +291,8 @@ def steps(sketch: EncryptedCounts, side: Side) -> Steps:
     )
 
 
-def opened(
-    plan: Plan, sender: int, receiver: int, data: bytes, piece: int = 0
-) -> tuple[object, Rows | Answers]:
-    """Read a file from another party, and check all but whether both have the same people.
+def opened(plan: Plan, sender: int, receiver: int, data: bytes, piece: int = 0) -> Rows | Answers:
+    """Read a file of rows or answers from another party, and check it.
 
     Args:
         plan: the agreed plan.
@@ -276,7 +302,7 @@ def opened(
         piece: number of the piece of rows.
 
     Returns:
-        The sender's keyed digest of all ids, and what the file has.
+        What the file has.
 
     Raises:
         MessageError: the file is of another plan or party, or damaged; or its ciphertexts are too
@@ -307,7 +333,17 @@ def opened(
     if rows:
         encrypted = Rows(arrays["seed"].tobytes(), as_residues(arrays["rows"]))
         check_rows(encrypted, layout, where, piece)
-        return header.get("people"), encrypted
+        return encrypted
     answers = Answers(*(as_residues(arrays[name]) for name in names))
     check_answers(answers, sum(map(sketch.rows, plan.groups_of(sender))), layout, where)
-    return header.get("people"), answers
+    return answers
+
+
+def check_file(
+    plan: Plan, kind: str, sender: int, receiver: int, data: bytes, piece: int = 0
+) -> None:
+    """Check a file of another party (:meth:`.CrossPartyRelease.check_file`)."""
+    if kind in (IDS, AGAIN):
+        comparison.opened(plan, sender, receiver, data, again=kind == AGAIN)
+    else:
+        opened(plan, sender, receiver, data, piece)

@@ -19,7 +19,16 @@ from ...files.convert import Number
 from ...plan.options import PlanOptions, flag
 from ...privacy.events import GaussianEvent
 from ...privacy.ledger import LedgerEntry, Part
-from ..release import ANSWERS, ROWS, CrossPartyRelease, Groups, check_contrasts, check_sizes
+from ..release import (
+    AGAIN,
+    ANSWERS,
+    IDS,
+    ROWS,
+    CrossPartyRelease,
+    Groups,
+    check_contrasts,
+    check_sizes,
+)
 from .packing import Layout
 
 if TYPE_CHECKING:
@@ -36,6 +45,8 @@ COUNT_REACH, SAMPLE_REACH = 12.0, 9.0
 ENCRYPTION, ADDITION, WEIGHING = 0.27e-3, 0.2e-3, 10e-6
 # Most parties of encrypted counts, because every set of them might collude.
 MAX_ENCRYPTED_PARTIES = 8
+# Bytes of a point by which ids are compared.
+POINT_BYTES = 32
 # Least and largest noise of encrypted counts. Above the least, the sum of two discrete Gaussians
 # has the price of one (see LocalPlan). The largest fits into a packed counter.
 MIN_ENCRYPTED_SIGMA, MAX_ENCRYPTED_SIGMA = 4.0, 1e9
@@ -214,17 +225,18 @@ class EncryptedCounts(CrossPartyRelease):
         return math.sqrt(2) * self.sigma
 
     def files(self, parties: Groups) -> list[tuple[str, int, int, int, int]]:
-        """See :class:`CrossPartyRelease`; of every two parties, the earlier one sends rows, and the
-        later one answers them.
+        """See :class:`CrossPartyRelease`; every two parties compare their ids. Then the earlier one
+        sends rows, and the later one answers them.
         """
-        out = []
-        for one, other in itertools.combinations(range(len(parties)), 2):
-            if parties[one] and parties[other]:
-                layout = self.layout(parties[one])
-                answers = layout.answer_bytes(sum(map(self.rows, parties[other])))
-                pieces = [layout.piece_bytes(piece) for piece in range(len(layout.pieces))]
-                out += [(ROWS, one, other, piece, size) for piece, size in enumerate(pieces)]
-                out.append((ANSWERS, other, one, 0, answers))
+        holders = [party for party, groups in enumerate(parties) if groups]
+        two = list(itertools.permutations(holders, 2))
+        out = [(kind, one, other, 0, POINT_BYTES) for kind in (IDS, AGAIN) for one, other in two]
+        for one, other in itertools.combinations(holders, 2):
+            layout = self.layout(parties[one])
+            answers = layout.answer_bytes(sum(map(self.rows, parties[other])))
+            pieces = [layout.piece_bytes(piece) for piece in range(len(layout.pieces))]
+            out += [(ROWS, one, other, piece, size) for piece, size in enumerate(pieces)]
+            out.append((ANSWERS, other, one, 0, answers))
         return out
 
     def packed_size(self, parties: Groups, party: int, rows: int) -> int:

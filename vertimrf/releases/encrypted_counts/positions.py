@@ -1,4 +1,4 @@
-"""Positions of records among encrypted rows, and whether two parties have the same ids.
+"""Positions of records among encrypted rows, and the digest of a set of ids.
 
 A position is the rank of a keyed digest of the record's id. Parties with the same ids and the same
 key give every record the same position.
@@ -36,7 +36,8 @@ def population_digest(key: bytes, digests: Words) -> bytes:
     """A keyed digest of a set of ids [16 bytes].
 
     It is the same at two parties if they have the same ids, and with a chance of 2^-128 if not
-    (:mod:`vertimrf.kernels.multiset`). It shows nothing else.
+    (:mod:`vertimrf.kernels.multiset`). Whoever has the key can try sets of ids against it, so it is
+    shown to nobody: parties compare it hidden (:mod:`.comparison`).
 
     Args:
         key: key of the parties, for this purpose alone [at least 16 bytes].

@@ -17,6 +17,7 @@ from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
+from .party.before_plan import saying_run_spent
 from .party.party import Party
 from .party.secret import Secret
 from .plan.open_schema import OpenSchema
@@ -167,8 +168,9 @@ class Synthesizer:
             records
         )
         server = Server(plan, options)
-        first = server.read([message])
-        fitted, figures = server.fit(first, clock)
+        with saying_run_spent(plan.ledger()):
+            first = server.read([message])
+            fitted, figures = server.fit(first, clock)
         evidence, noise = figures.evidence, figures.noise
         shapes = shapes_inside(plan, [message], [PartModel(plan.party_names, fitted)])
         self._fitted = Model(schema, fitted, plan.ledger(), (), evidence, noise, shapes)

@@ -235,6 +235,6 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     assert "no price for scheduled-pairs" in refused(
         f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 2 --encoder scheduled-pairs --out {folder}/q.json"
     )
-    assert "find them with --records-per-person 3" in refused(
+    assert "find them with records_per_person=3 (--records-per-person)" in refused(
         f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 3 --out {folder}/q.json"
     )

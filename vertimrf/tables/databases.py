@@ -111,7 +111,7 @@ def query_pieces(kind: str, place: str, where: str, query: str | None) -> Pieces
         TableError: there is no query, or it cannot be run.
     """
     if query is None:
-        raise TableError(f"{where} is a database: give --query 'SELECT ...'.")
+        raise TableError(f"{where} is a database: give query='SELECT ...' (--query).")
     inner = f"FROM ({query.strip().rstrip(';')}\n) AS data"
 
     @contextlib.contextmanager

@@ -162,7 +162,7 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     path = source.path if isinstance(source, Part) else Path(source)
     if read.query is not None:
         raise TableError(
-            f"{path} is no database, so it takes no --query: name the table duckdb:FOLDER, and the file in the query."
+            f"{path} is no database, so it takes no query (--query): name the table duckdb:FOLDER, and the file in the query."
         )
     format = format_of(path)
     what = f"{path} is {format.name} that"
@@ -353,12 +353,12 @@ FORMATS = (
     ),
     _refused(
         "an SQLite database",
-        "name it sqlite:FILE, with --query 'SELECT ...'",
+        "name it sqlite:FILE, with query='SELECT ...' (--query)",
         _starts(b"SQLite format 3\0"),
     ),
     _refused(
         "a DuckDB database",
-        "name it duckdb:FILE, with --query 'SELECT ...'",
+        "name it duckdb:FILE, with query='SELECT ...' (--query)",
         lambda head: head[8:12] == b"DUCK",
     ),
     _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF\r\n\x1a\n")),

@@ -127,12 +127,12 @@ def test_noise_of_a_search_depends_on_the_rows_that_count(folder, monkeypatch):
         (
             PART.format(name="firm"),
             "--records-per-person 2",
-            "every table must say whose a record is: name that column (--person)",
+            "every table must say whose a record is: name that column, person (--person)",
         ),
         (
             PART.format(name="firm"),
             "--person id",
-            "a record id is a person and no table may name others: leave out --person",
+            "a record id is a person and no table may name others: leave out person (--person)",
         ),
         (
             PART.format(name="firm"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -125,7 +126,7 @@ class Schema:
                     f"Party {party!r} has no attributes; give it some or leave it out."
                 )
             if len(set(columns)) < len(columns):
-                twice = next(name for i, name in enumerate(columns) if name in columns[:i])
+                twice = next(name for name, times in Counter(columns).items() if times > 1)
                 raise SchemaError(
                     f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
                 )

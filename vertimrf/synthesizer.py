@@ -57,7 +57,7 @@ def check_alone(planning: PlanOptions) -> None:
         PlanError: such an option is given.
     """
     if not isinstance(planning, PlanOptions):
-        raise PlanError(f"planning is {planning!r}; give a PlanOptions.")
+        raise PlanError(f"planning is a {type(planning).__name__}; give a PlanOptions.")
     for option in fields(planning):
         if option.name in ACROSS and getattr(planning, option.name) != option.default:
             # Options without help are not on the command line.
@@ -111,7 +111,9 @@ class Synthesizer:
     ) -> None:
         check_alone(planning)
         if not isinstance(schema, Schema | OpenSchema | None):
-            raise SchemaError(f"The schema is {schema!r}; give a Schema, as Schema.load reads it.")
+            raise SchemaError(
+                f"The schema is a {type(schema).__name__}; give a Schema, as Schema.load reads it."
+            )
         self._params: Fields = {
             "schema": schema,
             "id": id,

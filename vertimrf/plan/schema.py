@@ -40,6 +40,7 @@ MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 1
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
 
+NO_PARTIES = "The parties are a {}; give a list of Attribute by name of party."
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
 
@@ -176,7 +177,15 @@ class Schema:
             >>> schema.sizes
             (2, 2)
         """
-        columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
+        if not isinstance(parties, Mapping) or any(isinstance(a, str) for a in parties.values()):
+            raise SchemaError(NO_PARTIES.format(type(parties).__name__))
+        try:
+            columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
+        except TypeError:
+            raise SchemaError(NO_PARTIES.format("dict of other values")) from None
+        for attribute in itertools.chain(*columns_of.values()):
+            if not isinstance(attribute, Attribute):
+                raise SchemaError(NO_PARTIES.format(f"dict of a {type(attribute).__name__}"))
         first: dict[str, tuple[Attribute, str]] = {}
         attributes = []
         clashes = []

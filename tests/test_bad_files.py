@@ -13,7 +13,17 @@ from builders import dealt, named_model, schema_of
 from planning import edited, plan_with
 from roles import messages_of
 
-from vertimrf import Message, Model, OpenSchema, Party, Plan, Schema, Secret, VertiMRFError
+from vertimrf import (
+    Attribute,
+    Message,
+    Model,
+    OpenSchema,
+    Party,
+    Plan,
+    Schema,
+    Secret,
+    VertiMRFError,
+)
 from vertimrf.errors import (
     MessageError,
     ModelError,
@@ -511,3 +521,43 @@ def test_noise_that_the_sampler_takes_for_ever_to_draw_is_refused(plan, path):
             Plan.from_json(edited(plan.to_json(), *path, value=value))
     with pytest.raises(PlanError, match="noise above 0"):
         Plan.from_json(edited(plan.to_json(), "count_sigma", value=float("nan")))
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("a.b.c.d.e.f.g.h.i = 1", "a key has more than 8 parts"),
+        ("[a . b.c .d.e.f.g.h.i]", "a key has more than 8 parts"),
+        ('"a"."b.c".c.d.e.f.g.h.i = 1', "a key has more than 8 parts"),
+        ("x = 0x" + "f" * 65, "a whole number has more than 64 bits"),
+        ("x = 0b1" + "_1" * 65, "a whole number has more than 64 bits"),
+    ],
+)
+def test_toml_that_costs_more_than_its_size_is_refused_before_it_is_parsed(
+    tmp_path, monkeypatch, text, why
+):
+    def parsed(_):
+        pytest.fail("It was parsed.")
+
+    monkeypatch.setattr("vertimrf.plan.sections.tomllib.loads", parsed)
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(SchemaError, match=f"is not valid TOML .{why}"):
+        Schema.load(tmp_path / "s.toml")
+
+
+def test_dots_in_strings_and_comments_of_toml_are_no_parts_of_a_key(tmp_path):
+    dots = "a.b.c.d.e.f.g.h.i.j"
+    values = [dots, f"# {dots}", f"'{dots}'", "0x" + "f" * 70, f"x\\ {dots}"]
+    attribute = Attribute.categorical("name.of.two", values)
+    schema = Schema.of({"one": [attribute]})
+    schema.save(tmp_path / "s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    (tmp_path / "s.toml").write_text(f'# {dots} = 1\n{text}# """ {dots}\n')
+    assert Schema.load(tmp_path / "s.toml") == schema
+
+
+def test_the_second_of_many_equal_keys_is_named(tmp_path):
+    keys = ", ".join(f'"k{i}": 2' for i in range(30_000))
+    (tmp_path / "s.json").write_text("{" + keys + ', "k29999": 3}')
+    with pytest.raises(SchemaError, match="key 'k29999' appears twice"):
+        Schema.load(tmp_path / "s.json")

@@ -22,7 +22,16 @@ ONLY = {
     "columns": {"columns", "arrays", "privacy", "errors"},
     "utility": {"utility", "arrays", "columns", "kernels", "errors"},
     "flower": {"flower", "runs", "errors"},
-    "adapters": {"adapters", "arrays", "columns", "model", "errors", "synthesizer", "plan"},
+    "adapters": {
+        "adapters",
+        "arrays",
+        "columns",
+        "model",
+        "errors",
+        "synthesizer",
+        "plan",
+        "privacy",
+    },
 }
 # Rooms that must not import others.
 NEVER = {

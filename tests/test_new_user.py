@@ -387,7 +387,10 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"day": ["01/02/2019", "03/04/2019"] * 9, "x": [1, 2] * 9}).to_csv("d.csv")
     said = good("schema draft d.csv --out s.toml")
-    assert "has dates that may be %d/%m/%Y or %m/%d/%Y: say --dates day-first" in said
+    assert (
+        "has dates that may be %d/%m/%Y or %m/%d/%Y: say dates='day-first' or 'month-first' (--dates)"
+        in said
+    )
     assert "day" not in Schema.load("s.toml").names
     for order, format, first in (
         ("day", "%d/%m/%Y", "2019-02-01"),

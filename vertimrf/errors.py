@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 # What reading a malformed JSON value raises.
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
@@ -34,7 +35,13 @@ class VertiMRFError(ValueError):
     with code 2.
 
     A message may quote text from anyone. It is kept to one line of printable characters.
+
+    Attributes:
+        spent: ledger entries of noisy figures that were drawn before the error and count; usually
+            none.
     """
+
+    spent: tuple[Any, ...] = ()
 
     def __init__(self, sentence: object = "") -> None:
         super().__init__(_plain(str(sentence)))

@@ -17,6 +17,7 @@ from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
+from .party.before_plan import saying_run_spent
 from .party.party import Party
 from .party.secret import Secret
 from .plan.open_schema import OpenSchema
@@ -56,7 +57,7 @@ def check_alone(planning: PlanOptions) -> None:
         PlanError: such an option is given.
     """
     if not isinstance(planning, PlanOptions):
-        raise PlanError(f"planning is {planning!r}; give a PlanOptions.")
+        raise PlanError(f"planning is a {type(planning).__name__}; give a PlanOptions.")
     for option in fields(planning):
         if option.name in ACROSS and getattr(planning, option.name) != option.default:
             # Options without help are not on the command line.
@@ -110,7 +111,9 @@ class Synthesizer:
     ) -> None:
         check_alone(planning)
         if not isinstance(schema, Schema | OpenSchema | None):
-            raise SchemaError(f"The schema is {schema!r}; give a Schema, as Schema.load reads it.")
+            raise SchemaError(
+                f"The schema is a {type(schema).__name__}; give a Schema, as Schema.load reads it."
+            )
         self._params: Fields = {
             "schema": schema,
             "id": id,
@@ -169,8 +172,9 @@ class Synthesizer:
             records
         )
         server = Server(plan, options)
-        first = server.read([message])
-        fitted, figures = server.fit(first, clock)
+        with saying_run_spent(plan.ledger()):
+            first = server.read([message])
+            fitted, figures = server.fit(first, clock)
         evidence, noise = figures.evidence, figures.noise
         shapes = shapes_inside(plan, [message], [PartModel(plan.party_names, fitted)])
         self._fitted = Model(schema, fitted, plan.ledger(), (), evidence, noise, shapes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from .keys import KeyRing
 from .message import Message
 from .named_model import Model
 from .options import RunOptions
+from .party.before_plan import count_noise, domains_noise, own_key, saying_run_spent, saying_spent
 from .party.comparison import compare_all
 from .party.party import Party
 from .party.persons import check_named, limited, sample_rows
@@ -36,11 +36,11 @@ from .plan.schema import Schema
 from .plan.target import check_target
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
-from .privacy.noise import SystemNoise
 from .progress import SILENT, Clock
 from .releases.release import ROWS
 from .server.result import Result
 from .server.server import Server
+from .tables.arrow import Pieces
 from .tables.columns import check_joined, check_present, encode_table
 from .tables.derived import opened, party_table, with_derived
 from .tables.dropped import Dropped
@@ -164,12 +164,27 @@ def open_tables(
             for source, names in zip(sources, _columns(known, len(sources)), strict=True)
         ]
         tables = with_derived(tables, known, known.names)
+    spent: tuple[LedgerEntry, ...] = ()
     if isinstance(schema, OpenSchema):
         asked = {*schema.wanted, id, read.person} if schema.wanted else set()
         some = [replace(t, names=tuple(n for n in t.names if n in asked)) for t in tables]
         whole = [table.whole() for table in some] if asked else []
+        before = schema.schema.spent
         schema = with_domains(schema, whole, names, domains, id, read, records_per_person)
-    keys = IdKeys.drawn()
+        spent = schema.spent[len(before) :]
+    with saying_spent(spent):
+        return _encoded(schema, tables, names, id, read)
+
+
+def _encoded(
+    schema: Schema,
+    tables: Sequence[Pieces],
+    names: Sequence[str],
+    id: str | None,
+    read: ReadOptions,
+) -> tuple[Schema, list[Table]]:
+    """The schema with its parties, and one encoded table per party; see :func:`open_tables`."""
+    keys, alone = IdKeys.drawn(), len(tables) == 1
     if alone and len(schema.parties) > 1:
         domains_of = schema.with_fine(range(len(schema.attributes)))
         every = encode_table(tables[0], id, domains_of, read, name=names[0], keys=keys)
@@ -177,9 +192,9 @@ def open_tables(
         return schema, _dealt(every, schema)
     if len(schema.parties) == 1 and not alone:
         schema = _deal_by_columns(schema, tables, id, read.person)
-    if len(sources) != len(schema.parties):
+    if len(tables) != len(schema.parties):
         raise SchemaError(
-            f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
+            f"The schema names {len(schema.parties)} parties but there are {len(tables)} tables; give one per party."
         )
     parts = [
         encode_table(
@@ -204,13 +219,14 @@ def check_some_fit(tables: Sequence[Table], names: Sequence[str]) -> None:
     Only who holds the table may learn of this refusal. A party of a run is refused for no record.
 
     Raises:
-        TableError: they were; the message has the first reason.
+        TableError: they were; the message has the reasons, and no value of the table.
     """
     for table, name in zip(tables, names, strict=True):
         if table.dropped.records and not table.records:
-            reason = table.dropped.reasons[0].sentence
+            why = ", ".join(f"{r.what} ({r.kind}, {r.count:,})" for r in table.dropped.reasons)
             raise TableError(
-                f"No record of {name} fits the schema, so nothing is made of it. {reason}"
+                f"No record of {name} fits the schema, so nothing is made of it: {why}. Correct the table or the schema; "
+                "`vertimrf check` shows examples."
             )
 
 
@@ -249,8 +265,9 @@ def with_domains(
         )
     if len(tables) == 1:
         check_present(schema.wanted, tables[0].column_names, names[0])
+    key = own_key("records of a person")
     tables = [
-        sample_rows(table, id, records_per_person, name, read)
+        sample_rows(table, id, records_per_person, name, read, key)
         for table, name in zip(tables, names, strict=True)
     ]
 
@@ -261,9 +278,11 @@ def with_domains(
         return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
 
     wanted = list(schema.wanted.values())
-    return close(
-        schema, find_domains(wanted, column, *spend, party, records_per_person=records_per_person)
+    noise = domains_noise(wanted, [column(domain.name)[domain.name] for domain in wanted])
+    found = find_domains(
+        wanted, column, *spend, party, records_per_person=records_per_person, noise=noise
     )
+    return close(schema, found)
 
 
 def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
@@ -341,45 +360,68 @@ def read_and_plan(
     with clock("reading"), threads(options.num_threads):
         check_named(read.person is not None, several)
         domains = domain_budget(epsilon, planning)
-        schema, parts = open_tables(tables, id, schema, read, domains, several)
+        given = schema.schema if isinstance(schema, OpenSchema) else schema
+        before = 0 if given is None else len(given.spent)
+        closed, parts = open_tables(tables, id, schema, read, domains, several)
     options.progress.step("planning")
     with clock("planning"):
         # One person changes the number of records that take part by no more than ``several``.
-        records = limited(parts[0], several, secrets.token_bytes(16)).records
-        plan = plan_for(schema, records, epsilon, planning)
+        # Which of a person's records these are does not matter for their number.
+        counted = limited(parts[0], several, bytes(16))
+        plan = plan_for(closed, counted, epsilon, planning, closed.spent[before:])
     return plan, parts
 
 
-def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions) -> Plan:
+def plan_for(
+    schema: Schema,
+    table: Table,
+    epsilon: float,
+    planning: PlanOptions,
+    spent: Sequence[LedgerEntry] = (),
+) -> Plan:
     """Make a plan in a process that holds the data.
 
-    Without a public number of records, a noisy count is used.
+    Without a public number of records, a noisy count is used. It is the same for the same records
+    and epsilon (:mod:`vertimrf.party.before_plan`), so that a plan that is refused and made again
+    with other options spends nothing more.
 
     The count takes 1/50 of epsilon and no delta. The plan depends on its outcome, so its epsilon is
     added, not composed.
 
     Args:
         schema: domains and parties.
-        records: number of records. It is used only if ``planning.expected_records`` is None.
+        table: the records that are counted. They are used only if ``planning.expected_records`` is
+            None.
         epsilon: privacy target of the whole run.
         planning: options of the plan.
+        spent: what was spent on the schema's domains just before, for errors.
 
     Returns:
         The plan.
+
+    Raises:
+        PlanError: the result is predicted to be useless, or an option is out of range; the error
+            says what a count has spent.
+        PrivacyError: the target cannot be met, or there is no room for the key of the count.
     """
     prior: tuple[LedgerEntry, ...] = ()
     person = planning.records_per_person
     if planning.expected_records is None:
         scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
-        released = int(SystemNoise().geometrics(np.array([records]), scale)[0])
+        source = count_noise(table)
+        released = int(source.geometrics(np.array([table.records]), scale)[0])
+        # The name comes from the noise: plans with the same count pay for it once.
+        name = source.stream(lambda: b"name of a release")(8).hex()
         noise = f"two-sided geometric, scale {scale:.1f}"
         event, what = GeometricEvent(scale, person), "record count, to plan with"
-        prior = (LedgerEntry(event, "coordinator", what, noise, kind=Kind.PLANNING_COUNT),)
+        kind = Kind.PLANNING_COUNT
+        prior = (LedgerEntry(event, "coordinator", what, noise, name, kind=kind),)
         # A count below its noise carries no information: use the noise. The delta must not depend
         # on the count.
         delta = UNCOUNTED_DELTA if planning.delta is None else planning.delta
         planning = replace(planning, expected_records=max(released, round(scale)), delta=delta)
-    return make_plan(schema, epsilon, planning, prior=prior)
+    with saying_spent((*spent, *prior)):
+        return make_plan(schema, epsilon, planning, prior=prior)
 
 
 def run_protocol(
@@ -414,7 +456,8 @@ def run_protocol(
     server = Server(plan, options)
     with clock("receiving"), threads(options.num_threads):
         messages = for_each(len(paths), lambda i: Message.load(paths[i], plan, ring.server))
-    result = server.run(server.read(messages))
+    with saying_run_spent(plan.ledger()):
+        result = server.run(server.read(messages))
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
     sizes = {name: path.stat().st_size for name, path in zip(plan.party_names, paths, strict=True)}
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)

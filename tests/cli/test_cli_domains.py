@@ -127,12 +127,12 @@ def test_noise_of_a_search_depends_on_the_rows_that_count(folder, monkeypatch):
         (
             PART.format(name="firm"),
             "--records-per-person 2",
-            "every table must say whose a record is: name that column (--person)",
+            "every table must say whose a record is: name that column, person (--person)",
         ),
         (
             PART.format(name="firm"),
             "--person id",
-            "a record id is a person and no table may name others: leave out --person",
+            "a record id is a person and no table may name others: leave out person (--person)",
         ),
         (
             PART.format(name="firm"),
@@ -235,6 +235,6 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     assert "no price for scheduled-pairs" in refused(
         f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 2 --encoder scheduled-pairs --out {folder}/q.json"
     )
-    assert "find them with --records-per-person 3" in refused(
+    assert "find them with records_per_person=3 (--records-per-person)" in refused(
         f"plan --schema {folder}/schema.toml --epsilon 5 --expected-records 4000 --records-per-person 3 --out {folder}/q.json"
     )

@@ -182,7 +182,7 @@ def test_a_measured_dependence_that_the_model_drops_is_reported_and_widens_its_e
     schema = schema_of(one=SIZES)
     (sentence,) = dropped_pairs(schema, evidence)
     assert "one0 and one3 depend on each other" in sentence
-    assert "--workload one0,one3" in sentence
+    assert "workload='one0,one3' (--workload)" in sentence
     kept = model.marginal((1, 2))
     off = model.marginal((0, 3))
     assert (evidence.errors(model, (0, 3), off) / off).mean() > 3 * (

@@ -263,7 +263,7 @@ def test_domains_found_for_other_persons_are_refused(found, most):
     entry = plan(1).entries()[0]
     event = GeometricEvent(40.0, found)
     domain = type(entry)(event, "clinic", "bounds and bins of 'a0'", "noise", "id")
-    sentence = rf"persons with {found} records at most.*--records-per-person {most}"
+    sentence = rf"persons with {found} records at most.*records_per_person={most} "
     with pytest.raises(PlanError, match=sentence):
         plan_with(
             OpenSchema(SCHEMA, {}).closed({}, (domain,)),

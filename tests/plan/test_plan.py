@@ -3,6 +3,7 @@
 import json
 from functools import partial
 
+import numpy as np
 import pytest
 from builders import schema_of
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from vertimrf.privacy.events import (
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.releases.count_sketches.parameters import CountSketches
 from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
+from vertimrf.tables.table import Table
 from vertimrf.trial import plan_for
 
 SCHEMA = schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})
@@ -49,8 +51,10 @@ def test_the_default_delta_is_small_however_few_records_there_are(records, delta
 
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
     schema = schema_of(one={"a": 2})
-    for _ in range(5):
-        plan = plan_for(schema, 3, 0.01, PlanOptions())
+    for seed in range(5):
+        codes = np.random.default_rng(seed).integers(0, 2, (1, 3)).astype(np.uint16)
+        table = Table(schema.attributes, np.arange(3, dtype=np.uint64), codes)
+        plan = plan_for(schema, table, 0.01, PlanOptions())
         assert plan.expected_records >= 5000
         assert [entry.released for entry in plan.prior] == ["record count, to plan with"]
 

@@ -92,7 +92,7 @@ def test_a_useless_plan_is_refused_with_what_would_help():
     assert "of the records, counted in bins" in sentence
     for remedy in ("half the bins", "half the columns", "epsilon 0.4", "2,000 records"):
         assert remedy in sentence
-    assert sentence.endswith("--even-if-useless.")
+    assert sentence.endswith("even_if_useless=True (--even-if-useless).")
     assert plan_with(TWO, **USELESS).expected_records == 500
 
 

@@ -536,3 +536,9 @@ def test_an_attribute_of_several_parties_is_one():
         Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("y", "age")), ("c", ("z",))))
     with pytest.raises(SchemaError, match="in order"):
         Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("age", "w")), ("c", ("z",))))
+
+
+@pytest.mark.parametrize("parties", [None, 3, "a", [1], {"a": 3}, {"a": [3]}, {"a": "xy"}])
+def test_parties_of_wrong_types_are_one_sentence(parties):
+    with pytest.raises(SchemaError, match="give a list of Attribute by name of party"):
+        Schema.of(parties)

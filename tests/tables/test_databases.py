@@ -18,6 +18,7 @@ from runs.conversation import RECORDS, SCHEMA, Conversation, process
 
 from vertimrf import PlanOptions, ReadOptions, Schema
 from vertimrf.errors import TableError
+from vertimrf.tables.databases import database_of
 from vertimrf.tables.sources import located, open_pieces, read_arrow, written
 
 duckdb = pytest.importorskip("duckdb")
@@ -202,6 +203,17 @@ def test_a_refused_password_is_in_no_error(address, monkeypatch):
         f"postgresql://me:{SECRET}@host/db",
         f"POSTGRES://me:{SECRET}@host/db",
         f"postgresql://host/db?user=me&password={SECRET}",
+        f"postgresql://host/db?pass%77ord={SECRET}",
+        f"postgresql://host/db?user=me&%20password%20={SECRET}",
+        f"postgresql://host/db?user=me& password = {SECRET}",
+        f"postgresql://host/db?user=me&PASSWORD={SECRET}",
+        f"postgresql://host/db?sslpassword={SECRET}",
+        f"postgresql://host/db?options=-c%20my.key%3D{SECRET}",
+        f"postgresql://host/password%3D{SECRET}",
+        f"postgresql://host/db?dbname=postgres://me:{SECRET}@host/db",
+        f"postgresql://me%3A{SECRET}@host/db",
+        f"postgresql:host=host password={SECRET}",
+        f"postgresql://host/db#{SECRET}:{SECRET}@",
     ],
 )
 def test_an_address_with_a_password_is_refused_and_not_repeated(tmp_path, address):
@@ -213,6 +225,54 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(tmp_path, addres
         assert "has no password" in printed
         assert SECRET not in printed
     assert not [*tmp_path.iterdir()]
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1; SELECT 2",
+        "SELECT 1 AS a) AS b; DROP TABLE people; SELECT * FROM (SELECT 1 AS a",
+        "DELETE FROM people RETURNING ward",
+        "CREATE TABLE more AS SELECT 1 AS a",
+        "WITH gone AS (DELETE FROM people RETURNING ward) SELECT * FROM gone",
+    ],
+)
+def test_a_query_that_is_no_select_changes_nothing(begun, address, query):
+    for asked in (query, f"{query};"):
+        with pytest.raises(TableError):
+            open_pieces(address, ReadOptions(query=asked)).whole()
+    table = read_arrow(address, ReadOptions(query=EVERY))
+    assert sorted_rows(table) == sorted_rows(pq.read_table(begun / "people.parquet"))
+
+
+@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
+def test_postgresql_is_opened_to_be_read_only(address):
+    """A function that a SELECT calls may write; the transaction forbids it."""
+    read = ReadOptions(query="SELECT nextval('drawn') AS number")
+    import adbc_driver_postgresql.dbapi as adbc
+
+    with adbc.connect(address) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE IF NOT EXISTS drawn")
+        connection.commit()
+    with pytest.raises(TableError, match="read-only transaction"):
+        open_pieces(address, read).whole()
+    good = ReadOptions(query="SELECT current_setting('transaction_read_only') AS only")
+    assert read_arrow(address, good)["only"].to_pylist() == ["on"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://holder@/postgres?host=/tmp/pgx",
+        "postgresql://holder@%2Ftmp%2Fpgx/postgres",
+        "postgresql://me@host.example:5432,other:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+        "postgres://[2001:db8::1]:5432/db?connect_timeout=3",
+        "postgresql:///db",
+    ],
+)
+def test_an_address_without_a_secret_is_taken(address):
+    assert database_of(address) == ("postgresql", "postgresql:" + address.partition(":")[2])
 
 
 def test_events_become_columns_of_a_person(tmp_path):
@@ -229,8 +289,17 @@ def test_events_become_columns_of_a_person(tmp_path):
     [
         ("duckdb:{0}/none", "SELECT 1", "There is no table"),
         ("sqlite:{0}/none", "SELECT 1", "There is no table"),
-        ("duckdb:{0}/d", None, "is a database: give --query"),
-        ("duckdb:{0}/d", "DROP TABLE t", "cannot be read as a table"),
+        ("duckdb:{0}/d", None, "is a database: give query="),
+        ("duckdb:{0}/d", "DROP TABLE t", "has 1 statements: DROP; give one SELECT"),
+        ("duckdb:{0}/d", "SELECT 1; SELECT 2", "has 2 statements: SELECT, SELECT"),
+        ("duckdb:{0}/d", "COPY t TO '{0}/copy.csv'", "1 statements: COPY"),
+        ("duckdb:{0}/d", "SELECT 1) AS a; DROP TABLE t; SELECT * FROM (SELECT 2", "cannot be read"),
+        ("duckdb:{0}/d", "SELECT 1 FROM 'http://me:hush@host/t'", "has an address with a password"),
+        ("duckdb:md:people?token=hush", "SELECT 1", "names a file or folder of this machine"),
+        ("sqlite:{0}/s", "SELECT 1; SELECT 2", "cannot be read as a table"),
+        ("sqlite:{0}/s", "SELECT 1) AS a, (SELECT 2", "cannot be read as a table"),
+        ("sqlite:{0}/s", "ATTACH '{0}/new' AS n", "cannot be read as a table"),
+        ("sqlite:{0}/s", "SELECT * FROM pragma_query_only", "cannot be read as a table"),
         ("duckdb:{0}/d", "SELECT 1) AS t; DROP TABLE t; --", "cannot be read as a table"),
         ("sqlite:{0}/s", "DELETE FROM t RETURNING 1", "cannot be read as a table"),
         ("sqlite:{0}/d", "SELECT * FROM t", "cannot be read as a table"),
@@ -238,7 +307,7 @@ def test_events_become_columns_of_a_person(tmp_path):
         ("duckdb:{0}/d", "SELECT none FROM t", 'column "none" not found'),
         ("duckdb:{0}/d", "SELECT x, x FROM (SELECT 1 AS x)", None),
         ("postgresql://127.0.0.1:1/none", "SELECT 1", "Connection refused"),
-        ("{0}/t.csv", "SELECT 1", "is no database, so it takes no --query"),
+        ("{0}/t.csv", "SELECT 1", "is no database, so it takes no query"),
     ],
 )
 def test_what_gives_no_table_is_refused(tmp_path, address, query, sentence):
@@ -254,7 +323,8 @@ def test_what_gives_no_table_is_refused(tmp_path, address, query, sentence):
         pytest.importorskip("adbc_driver_postgresql")
     if sentence is not None:
         with pytest.raises(TableError, match=sentence):
-            open_pieces(address, ReadOptions(query=query))
+            open_pieces(address, ReadOptions(query=query and query.replace("{0}", str(tmp_path))))
+    assert not {*tmp_path.iterdir()} - {tmp_path / name for name in ("t.csv", "d", "s")}
     with duckdb.connect(str(tmp_path / "d"), True) as connection:
         assert connection.sql("FROM t").fetchall() == [(1,)]
 

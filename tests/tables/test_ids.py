@@ -1,5 +1,7 @@
 """Keys of the digests of ids: shared where ids are to meet, and unknown to whoever chooses an id."""
 
+import uuid
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +17,7 @@ from vertimrf.evaluation import EvaluationOptions
 from vertimrf.party.check import check_table
 from vertimrf.party.secret import derive, id_keys
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.ids import IdKeys, only_in
+from vertimrf.tables.ids import IdKeys, digested, only_in, plain_ids
 from vertimrf.trial import open_tables
 
 SECRET = Secret(bytes(range(32)))
@@ -176,3 +178,12 @@ def test_keys_are_16_bytes_and_do_not_show():
 
 def test_an_id_of_which_a_record_is_kept_is_not_among_those_left_out():
     assert only_in(np.array([3, 1, 3]), np.array([3])).tolist() == [1]
+
+
+def test_a_uuid_with_letters_is_the_id_of_its_text():
+    uuids = [uuid.UUID(int=0xABCDEF << 100 | i) for i in range(40)]
+    stored = pa.chunked_array([pa.array([one.bytes for one in uuids], pa.uuid()).slice(3)])
+    texts = pa.chunked_array([[str(one) for one in uuids[3:]]])
+    assert plain_ids(stored, "ids").equals(plain_ids(texts, "ids"))
+    key = b"k" * 16
+    assert (digested(key, stored, "ids")[0] == digested(key, texts, "ids")[0]).all()

@@ -109,4 +109,7 @@ def test_a_file_that_seems_to_have_no_header_names_the_options(tmp_path):
     (tmp_path / "b.csv").write_text("1,2.5\n2,3.5\n")
     for name in ("a", "b"):
         printed = refused(f"schema draft {tmp_path}/{name}.csv --id id --out {tmp_path}/s.toml")
-        assert "if these are no names, give --skip-rows or --no-header" in printed
+        assert (
+            "if these are no names, give skip_rows (--skip-rows) or no_header (--no-header)"
+            in printed
+        )

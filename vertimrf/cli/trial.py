@@ -53,6 +53,7 @@ def synthesize(
     outputs: Outputs,
 ) -> None:
     """Synthesise a table on one machine, from one TABLE, or from several in a trial of all roles."""
+    from ..party.before_plan import saying_run_spent
     from ..plan.open_schema import OpenSchema
     from ..plan.target import target_in_words
 
@@ -77,7 +78,8 @@ def synthesize(
         figures = made.to_json()
         print_warnings(figures["warnings"])
         pieces = made.model.pieces(options.rows, seed=options.seed)
-        outputs.write(pieces, made.model, lambda: figures, options.csv_safe)
+        with saying_run_spent(made.ledger):
+            outputs.write(pieces, made.model, lambda: figures, options.csv_safe)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), 0 if domains is None else len(domains.schema.parties))
@@ -104,7 +106,8 @@ def synthesize(
     for disagreement in trial.result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)
-    outputs.write(trial.result.pieces(), trial.model, trial.to_json, options.csv_safe)
+    with saying_run_spent(trial.ledger):
+        outputs.write(trial.result.pieces(), trial.model, trial.to_json, options.csv_safe)
 
 
 @main.command()

@@ -419,7 +419,7 @@ def connected(address: str) -> Iterator[Client]:
         from distributed import Client
     except ImportError:
         raise TableError(
-            f"To use the cluster {address}, pip install 'vertimrf[dask]', or leave --dask out."
+            f"To use the cluster {address}, pip install 'vertimrf[dask]', or leave the cluster (--dask) out."
         ) from None
     # It would print a cluster's failure besides the error that is raised.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)

@@ -169,7 +169,7 @@ def _drafted(
         except SchemaError as error:
             if chosen:
                 return drafted_text(name, counts, missing, flag)
-            raise Excluded(f"{error}: say --dates day-first or month-first") from None
+            raise Excluded(f"{error}: say dates='day-first' or 'month-first' (--dates)") from None
         if written is not None:
             format, instants = written[0], (written[1], None, written[2])
             years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
@@ -514,7 +514,7 @@ def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Flag
     if odd := [text for text in texts if re.search(UNDECODED, text)]:
         flag(
             f"has texts such as {odd[0]!r}, with bytes of another encoding",
-            "kept as they are; give the file's --encoding, perhaps cp1252",
+            "kept as they are; give the file's encoding (--encoding), perhaps cp1252",
         )
     if merged:
         flag(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 from pathlib import Path
 
 import platformdirs
 
-from .atomic import sync
+from .atomic import open_regular, replacing, sync
 
 # Environment variable that sets another folder.
 STATE = "VERTIMRF_STATE"
+KEY_BYTES = 32
 
 
 def state_folder() -> Path:
@@ -29,3 +32,23 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
         sync(path.parent)
+
+
+def machine_key(folder: Path) -> bytes:
+    """A key that is drawn once and kept in a folder, for its owner only [32 bytes].
+
+    Several processes that ask at once get the same key.
+
+    Raises:
+        OSError: the key cannot be written or read, or its file has another size.
+    """
+    make_folder(folder)
+    path = folder / "key"
+    if not os.path.lexists(path):
+        with replacing(path, private=True, synced=True, once=True) as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+    with open_regular(path) as file:
+        key = file.read(KEY_BYTES + 1)
+    if len(key) != KEY_BYTES:
+        raise OSError(errno.EINVAL, f"its key has not {KEY_BYTES} bytes", str(path))
+    return key

@@ -287,7 +287,7 @@ class _Watched:
                     f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."
                 )
         out += [
-            f"{count:,} texts of column {name!r} have bytes of another encoding, read as \\xNN: give the file's --encoding, perhaps "
+            f"{count:,} texts of column {name!r} have bytes of another encoding, read as \\xNN: give the file's encoding (--encoding), perhaps "
             "cp1252."
             for name, count in self._undecoded.items()
             if count

@@ -112,13 +112,13 @@ def naming_errors(named: bool, most: int) -> Iterator[TableError]:
     """The errors of :func:`check_named`."""
     if most > 1 and not named:
         yield TableError(
-            f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column "
-            "(--person)."
+            f"The plan is for persons with up to {most} records, so every table must say whose a record is: name that column, "
+            "person (--person)."
         )
     if most == 1 and named:
         yield TableError(
             "The plan is for one record of a person, so a record id is a person and no table may name others: leave out "
-            "--person, or plan with --records-per-person above 1."
+            "person (--person), or plan with records_per_person (--records-per-person) above 1."
         )
 
 

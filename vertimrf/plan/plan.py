@@ -244,7 +244,7 @@ class Plan:
             if most < records or most > records == 1:
                 raise PlanError(
                     f"The {entry.released} were released for persons with {most} records at most, and the "
-                    f"plan is for {records}: find them with --records-per-person {records}."
+                    f"plan is for {records}: find them with records_per_person={records} (--records-per-person)."
                 )
 
     def _check_population(self) -> None:

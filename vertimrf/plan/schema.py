@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,7 @@ MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 1
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
 
+NO_PARTIES = "The parties are a {}; give a list of Attribute by name of party."
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
 
@@ -125,7 +127,7 @@ class Schema:
                     f"Party {party!r} has no attributes; give it some or leave it out."
                 )
             if len(set(columns)) < len(columns):
-                twice = next(name for i, name in enumerate(columns) if name in columns[:i])
+                twice = next(name for name, times in Counter(columns).items() if times > 1)
                 raise SchemaError(
                     f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
                 )
@@ -175,7 +177,15 @@ class Schema:
             >>> schema.sizes
             (2, 2)
         """
-        columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
+        if not isinstance(parties, Mapping) or any(isinstance(a, str) for a in parties.values()):
+            raise SchemaError(NO_PARTIES.format(type(parties).__name__))
+        try:
+            columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
+        except TypeError:
+            raise SchemaError(NO_PARTIES.format("dict of other values")) from None
+        for attribute in itertools.chain(*columns_of.values()):
+            if not isinstance(attribute, Attribute):
+                raise SchemaError(NO_PARTIES.format(f"dict of a {type(attribute).__name__}"))
         first: dict[str, tuple[Attribute, str]] = {}
         attributes = []
         clashes = []

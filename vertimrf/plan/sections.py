@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -23,7 +24,19 @@ from .value_files import read_lists
 
 # Largest TOML file that is read, in bytes. TOML takes a hundred times as long to read as JSON.
 MAX_TOML = 1 << 22
+# Most parts of a dotted key in TOML: time and memory of its parser grow with their square. Schemas
+# have two.
+MAX_PARTS = 8
+# Strings, quoted keys and comments of TOML. What nothing closes goes on to the end.
+QUOTED = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|\'\'\'.*?(?:\'\'\'|\Z)|"(?:\\.|[^"\\\n])*"?|\'[^\'\n]*\'?|#[^\n]*',
+    re.DOTALL,
+)
+# A key of more parts. In a value there are no dots outside of strings, but for the one of a decimal.
+LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_PARTS}}}")
 
+# A number of other bases may have any length, and then no text.
+LONG_NUMBER = re.compile(r"0[xob](?:_?[0-9a-fA-F]){65}")
 
 REMEDY = (
     "write [[party]] sections with a name and [[party.attribute]] sections, or {attribute: size}"
@@ -151,9 +164,7 @@ def read_schema(path: AnyPath, make: Callable[[Any], T]) -> T:
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        data = (
-            json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
-        )
+        data = json_of(text, distinct) if path.suffix == ".json" else _toml_of(text)
     except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
         why = "it nests too deeply" if isinstance(error, RecursionError) else error
@@ -165,12 +176,25 @@ def read_schema(path: AnyPath, make: Callable[[Any], T]) -> T:
         raise SchemaError(f"{path}: {error}") from None
 
 
+def _toml_of(text: str) -> Any:
+    """Parse TOML from an untrusted source.
+
+    Raises:
+        ValueError: the text is not TOML, or nests too deeply.
+        RecursionError: it nests too deeply.
+    """
+    bare = QUOTED.sub(lambda found: "" if found[0][0] == "#" else "q", text)
+    if LONG_KEY.search(bare):
+        raise ValueError(f"a key has more than {MAX_PARTS} parts")
+    if LONG_NUMBER.search(bare):
+        raise ValueError("a whole number has more than 64 bits")
+    return check_depth(tomllib.loads(text))
+
+
 def distinct(pairs: list[tuple[str, Any]]) -> Fields:
     """Make a JSON object; raise ValueError if a key appears twice."""
     out = dict(pairs)
     if len(out) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(
-            f"key {next(n for i, n in enumerate(names) if n in names[:i])!r} appears twice"
-        )
+        twice = next(name for name, times in Counter(n for n, _ in pairs).items() if times > 1)
+        raise ValueError(f"key {twice!r} appears twice")
     return out

@@ -202,7 +202,9 @@ def useful(plan: Plan) -> Plan:
     """
     judged = verdict(plan)
     if judged is not None and judged.word == "useless":
-        raise PlanError(f"{str(judged)[:-1]}. To take it all the same: --even-if-useless.")
+        raise PlanError(
+            f"{str(judged)[:-1]}. To take it all the same: even_if_useless=True (--even-if-useless)."
+        )
     return plan
 
 

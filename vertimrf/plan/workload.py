@@ -86,7 +86,7 @@ class Workload:
                 if cells > max_cells:
                     raise PlanError(
                         f"The workload's {text!r} needs the marginal {_named(schema, attributes)} of {cells:,} cells, more than "
-                        f"tau = {max_cells:,}: leave a column out, cut bins, or raise --tau."
+                        f"tau = {max_cells:,}: leave a column out, cut bins, or raise tau (--tau)."
                     )
                 if len(attributes) > MAX_COLUMNS:
                     raise PlanError(

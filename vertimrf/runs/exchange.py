@@ -28,7 +28,7 @@ from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from ..errors import (
     CutError,
@@ -66,6 +66,14 @@ LASTING_TEXT = re.compile(
 )
 # The server's list of parties. No party's file name has a dot.
 ROSTER = "server/of.parties"
+# An address of a storage: what it may have besides options, and options that are no secrets. It is
+# kept with a run, so all else is refused.
+AUTHORITY = re.compile(r"(?:[\w.~-]+@)?[^@/:?#]*(?::\d{0,5})?")
+STORAGE = (
+    *("allow_bucket_creation", "allow_bucket_deletion", "buffer_size", "default_block_size"),
+    *("enable_tls", "endpoint_override", "force_virtual_addressing", "project_id", "region"),
+    *("replication", "retry_limit_seconds", "scheme", "tls_ca_file_path", "user"),
+)
 # Names of no party that are reported.
 MAX_STRANGERS = 5
 
@@ -129,17 +137,20 @@ class Exchange:
         place: a folder, or a URI for ``pyarrow.fs.FileSystem.from_uri``, such as
             ``s3://bucket/run``.
 
+    Raises:
+        PlaceError: the address has what may be a secret.
+
     Attributes:
-        place: the folder or URI as text for people, without credentials.
+        place: the folder or URI as text.
         folder: the folder, if the place is one on this machine.
     """
 
     def __init__(self, place: AnyPath) -> None:
-        self._address = str(place)
-        self.place = re.sub(r"(://[^/@:]*):[^/]*@", r"\1:…@", self._address)
+        self.place = str(place)
+        check_address(self.place)
         # By path, the digest of the file that was put, and the stamp of that file.
         self._put: dict[str, tuple[bytes, object]] = {}
-        self.folder = folder_of(self._address)
+        self.folder = folder_of(self.place)
         self._work: Future[Any] | None = None
         if self.folder is None:
             # To load it is no part of the storage's answer.
@@ -198,7 +209,7 @@ class Exchange:
         if self.folder is None:
             from pyarrow import fs
 
-            system, root = fs.FileSystem.from_uri(self._address)
+            system, root = fs.FileSystem.from_uri(self.place)
             if not root.strip("/"):
                 raise OSError(errno.EINVAL, "it names no bucket or folder")
             return RemoteStore(system, root.rstrip("/"))
@@ -328,7 +339,7 @@ class Exchange:
     def _unusable(self, error: OSError) -> ExchangeError:
         """The error of a storage in a sentence. Its class says whether to try again helps."""
         where = f" of {error.filename}" if error.filename and error.filename != self.place else ""
-        text = str(error).replace(self._address, self.place)
+        text = str(error)
         why = (error.strerror or text).splitlines()[0].partition(" error_info=")[0].rstrip(". ")
         what = f"{self.place}, where files are exchanged, cannot be used: {why}{where}."
         if error.errno in LASTING or LASTING_TEXT.search(text):
@@ -374,6 +385,34 @@ def check_apart(folder: Path, place: Path) -> None:
             )
 
 
+def check_address(place: str | None) -> None:
+    """Refuse an address that may have a secret, because a run keeps its address in a file.
+
+    Args:
+        place: a folder or a URI; None is none.
+
+    Raises:
+        PlaceError: a URI has a password, or another part than those that are known to be no
+            secrets. The message does not repeat it.
+    """
+    if place is None or "://" not in place or place.startswith("file:///"):
+        return
+    rest, _, options = place.partition("://")[2].partition("?")
+    authority, _, path = rest.partition("/")
+    pairs = [pair.partition("=") for pair in options.split("&") if pair]
+    parts = [path, *(value for _, _, value in pairs)]
+    if (
+        not AUTHORITY.fullmatch(authority)
+        or any(set(unquote(part)) & set("@?#") for part in parts)
+        or any(name not in STORAGE for name, _, _ in pairs)
+    ):
+        raise PlaceError(
+            "An address to exchange files by has no key or password, which would be kept with the run: write SCHEME://BUCKET/FOLDER, with "
+            f"no options but {', '.join(STORAGE)}, and give keys as the storage's programs do, for S3 by AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY."
+        )
+
+
 def folder_of(place: str | None) -> Path | None:
     """The folder on this machine that a path or a ``file://`` URI names. None if it is elsewhere."""
     if place is None or "://" not in place:
@@ -399,7 +438,9 @@ def begin(
 
     Raises:
         RunError: one folder lies within the other; or as for :func:`.folder.create`.
+        PlaceError: the address of the exchange may have a secret.
     """
+    check_address(settings.exchange)
     place = folder_of(settings.exchange)
     if place is not None:
         check_apart(Path(folder), place)

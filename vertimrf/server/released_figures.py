@@ -85,7 +85,7 @@ def dropped_pairs(schema: Schema, evidence: Evidence) -> Texts:
         out.append(
             f"{names[0]} and {names[1]} depend on each other for {evidence.dependence[i]:.0%} of the records, as measured, and "
             f"for {evidence.model_dependence[i]:.0%} in the model: do not read their relation from the result. "
-            f"--workload {','.join(names)} gives it precedence."
+            f"workload='{','.join(names)}' (--workload) gives it precedence."
         )
     if len(lost) > MAX_NAMED:
         out.append(f"The model drops the dependence of {len(lost) - MAX_NAMED} more pairs.")

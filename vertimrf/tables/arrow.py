@@ -161,7 +161,11 @@ def header_doubt(names: Sequence[str]) -> str:
     odd = len(names) == 1 or any(
         name[:1] == "#" or name.replace(".", "", 1).isdigit() for name in names
     )
-    return "; if these are no names, give --skip-rows or --no-header" if odd else ""
+    return (
+        "; if these are no names, give skip_rows (--skip-rows) or no_header (--no-header)"
+        if odd
+        else ""
+    )
 
 
 def from_object(source: Any) -> pa.Table:
@@ -406,7 +410,7 @@ def check_output(path: str | os.PathLike[str], *, csv_safe: bool = False) -> str
         if name.endswith(suffix):
             if csv_safe and not _is_csv(suffix):
                 raise TableError(
-                    f"--csv-safe (csv_safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
+                    f"csv_safe (--csv-safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
                 )
             return suffix
     raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")

@@ -510,7 +510,7 @@ def check_joined(id: str | None, tables: Sequence[Source]) -> None:
         TableError: they have none.
     """
     if id is None and len(tables) > 1:
-        raise TableError("Several tables are joined by record ids: name their column (--id).")
+        raise TableError("Several tables are joined by record ids: name their column, id (--id).")
 
 
 def check_present(wanted: Iterable[str], names: Sequence[str], where: str) -> None:

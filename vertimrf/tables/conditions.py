@@ -41,7 +41,7 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> Fields:
     names = sorted((*schema.names, HOLDERS_COLUMN), key=len, reverse=True)
     # A column's name may have operators in it.
     condition = re.compile(
-        f"({'|'.join(map(re.escape, names))}|.+?)\\s*(>=|<=|=|<|>)(.*)", re.DOTALL
+        f"(?:({'|'.join(map(re.escape, names))})\\s*|(.+?))(>=|<=|=|<|>)(.*)", re.DOTALL
     )
     given: Fields = {}
     for text in texts:
@@ -49,7 +49,8 @@ def read_conditions(texts: Iterable[str], schema: Schema) -> Fields:
             raise PlanError(
                 f"--where takes COLUMN=VALUE, COLUMN>=VALUE or COLUMN=FROM..TO, not {text!r}."
             )
-        column, operator, value = parts.groups()
+        known, other, operator, value = parts.groups()
+        column = known or other.rstrip()
         if (column, operator) == (HOLDERS_COLUMN, "=") and column not in schema.names:
             asked: Any = value.split("|")
         else:

@@ -1,8 +1,10 @@
 """Read what a query gives from DuckDB, SQLite or PostgreSQL, in batches.
 
-A query stands inside another one, which asks for the columns that are wanted, and databases are
-opened to be read. A password comes from `PGPASSWORD` or `.pgpass`: an address that has one is refused, so
-that no file, log or error has it.
+A query is one SELECT, as the database's own parser says. It stands inside another one, which asks
+for the columns that are wanted, and databases are opened to be read only.
+
+A password comes from `PGPASSWORD` or `.pgpass`. An address is kept with a run, so it has nothing but
+what is listed here as no secret: any other part of it is refused, whatever its name.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +27,20 @@ from .dropped import Unreadable
 from .rows import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
-PASSWORD = re.compile(r"(?i)//[^@]*:[^@]*@|password=")
+# The parts of a PostgreSQL address: user, hosts and ports, database, options.
+POSTGRESQL = re.compile(
+    r"//(?:(?P<user>[^@/:?#]*)@)?(?P<host>[^@/?#]*)(?:/(?P<name>[^@/:?#]*))?(?:\?(?P<options>[^?#]*))?"
+)
+# Options of such an address that are no secrets.
+OPTIONS = (
+    *("application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host"),
+    *("hostaddr", "keepalives", "krbsrvname", "passfile", "port", "service", "sslcert", "sslcrl"),
+    *("sslkey", "sslmode", "sslrootcert", "target_session_attrs", "user"),
+)
+# What a value of an address may hold: no password, and no address in it.
+PLAIN = re.compile(r"[^@=?&#\s]*")
+# An address with a password within a query.
+QUERY_PASSWORD = re.compile(r"//[^/\s'\"]*:[^/\s'\"]*@")
 # Names of columns, and batches of them.
 Found = tuple[Sequence[str], Callable[[Unreadable], RecordBatches]]
 
@@ -32,30 +49,78 @@ def database_of(source: object) -> tuple[str, str] | None:
     """The kind of a database and the path of its file or its URI; None if the source is none.
 
     Raises:
-        TableError: the address has a password.
+        TableError: the address has what may be a password, or is no local file.
     """
     found = ADDRESS.fullmatch(source) if isinstance(source, str) else None
     if found is None:
         return None
     kind, place = found[1].lower(), found[2]
     if not kind.startswith("postgres"):
+        if "://" in place or re.match(r"\s*(md|motherduck)\s*:", place, re.IGNORECASE):
+            raise TableError(
+                f"A {kind} address names a file or folder of this machine: {kind}:FILE."
+            )
         return kind, place
-    if PASSWORD.search(place):
+    if not _without_secrets(place):
         raise TableError(
-            "An address of a database has no password, which would be kept with the run: leave it out, and set PGPASSWORD or "
-            "write it to ~/.pgpass."
+            "An address of a database has no password, which would be kept with the run: write postgresql://USER@HOST:PORT/DATABASE, "
+            f"with no options but {', '.join(OPTIONS)}, and set PGPASSWORD or write the password to ~/.pgpass."
         )
     return "postgresql", f"postgresql:{place}"
 
 
+def _without_secrets(place: str) -> bool:
+    """Whether an address has only parts that are listed as no secrets, under their plain names."""
+    found = POSTGRESQL.fullmatch(place)
+    if found is None or ":" in unquote(found["user"] or ""):
+        return False
+    pairs = [pair.partition("=") for pair in (found["options"] or "").split("&") if pair]
+    values = [found["user"], found["host"], found["name"], *(value for _, _, value in pairs)]
+    return all(name in OPTIONS for name, _, _ in pairs) and all(
+        PLAIN.fullmatch(unquote(value or "")) for value in values
+    )
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query.
+
+    Attributes:
+        own: the statement that the holder wrote.
+        whole: the one that is run, with that within it.
+    """
+
+    own: str
+    whole: str
+
+
+def _no_select(what: str) -> TableError:
+    return TableError(f"The query (--query) has {what}; give one SELECT, which changes nothing.")
+
+
+def _only_reads(action: int, *_: object) -> int:
+    """What SQLite may do for a query: select, read columns, call functions."""
+    reads = (
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    )
+    return sqlite3.SQLITE_OK if action in reads else sqlite3.SQLITE_DENY
+
+
 @contextlib.contextmanager
-def _duckdb(place: str, query: str) -> Iterator[Found]:
+def _duckdb(place: str, query: Query) -> Iterator[Found]:
     duckdb = installed("duckdb", place, "for DuckDB", "databases")
     folder = os.path.isdir(place)
     with duckdb.connect(*(() if folder else (place, True))) as connection:
         connection.execute("SET autoinstall_known_extensions = false")
         connection.execute("SET file_search_path = ?", [place if folder else ""])
-        found = connection.sql(query)
+        connection.execute("SET lock_configuration = true")
+        kinds = [one.type.name for one in connection.extract_statements(query.own)]
+        if kinds != ["SELECT"]:
+            raise _no_select(f"{len(kinds)} statements: {', '.join(kinds)}")
+        found = connection.sql(query.whole)
         newer = hasattr(found, "to_arrow_reader")
         stream = found.to_arrow_reader if newer else found.fetch_record_batch
         reader = stream(PIECE_ROWS // 4)
@@ -63,21 +128,27 @@ def _duckdb(place: str, query: str) -> Iterator[Found]:
 
 
 @contextlib.contextmanager
-def _sqlite(place: str, query: str) -> Iterator[Found]:
+def _sqlite(place: str, query: Query) -> Iterator[Found]:
     address = f"{Path(place).absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
         # As in a CSV file, bytes that are no text stay in their cell.
         connection.text_factory = lambda data: data.decode(errors="backslashreplace")
-        rows = connection.execute(query)
+        connection.set_authorizer(_only_reads)
+        # Its parser takes one statement, and explains a SELECT without running it.
+        connection.execute(f"EXPLAIN {query.own}").close()
+        rows = connection.execute(query.whole)
         names = [name for name, *_ in rows.description]
         yield names, lambda unreadable: batches_of(rows, names, names, unreadable)
 
 
 @contextlib.contextmanager
-def _postgresql(place: str, query: str) -> Iterator[Found]:
+def _postgresql(place: str, query: Query) -> Iterator[Found]:
     adbc = installed("adbc_driver_postgresql.dbapi", place, "for PostgreSQL", "databases")
     with adbc.connect(place) as connection, connection.cursor() as cursor:
-        cursor.execute(query)
+        cursor.execute("SET TRANSACTION READ ONLY")
+        # A prepared statement is one statement; within another, it is one that gives rows.
+        cursor.adbc_prepare(query.own)
+        cursor.execute(query.whole)
         reader = cursor.fetch_record_batch()
         yield (
             reader.schema.names,
@@ -111,12 +182,18 @@ def query_pieces(kind: str, place: str, where: str, query: str | None) -> Pieces
         TableError: there is no query, or it cannot be run.
     """
     if query is None:
-        raise TableError(f"{where} is a database: give --query 'SELECT ...'.")
-    inner = f"FROM ({query.strip().rstrip(';')}\n) AS data"
+        raise TableError(f"{where} is a database: give query='SELECT ...' (--query).")
+    if QUERY_PASSWORD.search(query):
+        raise TableError(
+            "The query (--query) has an address with a password, and would be kept with the run: leave it out."
+        )
+    own = query.strip().rstrip(";")
+    inner = f"FROM ({own}\n) AS data"
 
     @contextlib.contextmanager
     def run(columns: str, end: str = "") -> Iterator[Found]:
-        with any_error(where), READERS[kind](place, f"SELECT {columns} {inner}{end}") as found:
+        asked = Query(own, f"SELECT {columns} {inner}{end}")
+        with any_error(where), READERS[kind](place, asked) as found:
             yield found
 
     def batches(columns: Sequence[str], unreadable: Unreadable) -> RecordBatches:

@@ -209,7 +209,7 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if getattr(kind, "extension_name", "") == "arrow.uuid":
         storage = column.combine_chunks().storage
         raw = storage.buffers()[1].slice(16 * storage.offset, 16 * len(storage))
-        letters = np.frombuffer(raw.hex(), np.uint8).reshape(-1, 32)
+        letters = np.frombuffer(raw.to_pybytes().hex().encode(), np.uint8).reshape(-1, 32)
         dashed = np.insert(letters, [8, 12, 16, 20], ord("-"), axis=1).view("S36").ravel()
         texts = pa.array(dashed).cast(pa.large_string())
         return pa.chunked_array([pc.if_else(storage.is_valid(), texts, None)])

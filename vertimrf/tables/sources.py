@@ -179,7 +179,7 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     path = source.path if isinstance(source, Part) else Path(source)
     if read.query is not None:
         raise TableError(
-            f"{path} is no database, so it takes no --query: name the table duckdb:FOLDER, and the file in the query."
+            f"{path} is no database, so it takes no query (--query): name the table duckdb:FOLDER, and the file in the query."
         )
     format = format_of(path, read)
     what = f"{path} is {format.name} that"
@@ -403,12 +403,12 @@ FORMATS = (
     ),
     _refused(
         "an SQLite database",
-        "name it sqlite:FILE, with --query 'SELECT ...'",
+        "name it sqlite:FILE, with query='SELECT ...' (--query)",
         _starts(b"SQLite format 3\0"),
     ),
     _refused(
         "a DuckDB database",
-        "name it duckdb:FILE, with --query 'SELECT ...'",
+        "name it duckdb:FILE, with query='SELECT ...' (--query)",
         _like(rb".{8}DUCK.\0{7}"),
     ),
     _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF")),

@@ -52,7 +52,7 @@ class SharedKeys(CrossPartyRelease):
             return None
         return (
             "The published encoder does not keep the epsilon that it claims and gives complete records away; "
-            "use 'count-sketch', or reproduce the paper with --claim-as-published."
+            "use 'count-sketch', or reproduce the paper with claim_as_published=True (--claim-as-published)."
         )
 
     def __post_init__(self) -> None:

@@ -321,6 +321,7 @@ def read_and_plan(
         # One person changes the number of records that take part by no more than ``several``.
         records = limited(parts[0], several, secrets.token_bytes(16)).records
         plan = plan_for(schema, records, epsilon, planning)
+    options.planned(plan)
     return plan, parts
 
 

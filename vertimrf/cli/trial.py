@@ -20,6 +20,8 @@ from .common import (
     compile_kernels,
     party_run,
     print_dropped,
+    print_known,
+    print_verdict,
     print_warnings,
 )
 from .group import main
@@ -67,6 +69,7 @@ def synthesize(
             err=outputs.quiet,
         )
     print_warnings(target_in_words(epsilon, planning.delta, planning.expected_records))
+    options = replace(options, planned=print_verdict)
     if len(tables) == 1 and (domains is None or len(domains.schema.parties) == 1):
         from ..synthesizer import Synthesizer
 
@@ -75,7 +78,7 @@ def synthesize(
         made.fit(tables[0], epsilon=epsilon)
         print_dropped(made.dropped)
         figures = made.to_json()
-        print_warnings(figures["warnings"])
+        print_known(figures)
         pieces = made.model.pieces(options.rows, seed=options.seed)
         outputs.write(pieces, made.model, lambda: figures, options.csv_safe)
         return
@@ -100,7 +103,7 @@ def synthesize(
     )
     for dropped in dict.fromkeys(trial.dropped.values()):
         print_dropped(dropped)
-    print_warnings(trial.result.warnings)
+    print_known(trial.result.to_json())
     for disagreement in trial.result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)

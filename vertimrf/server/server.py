@@ -57,7 +57,7 @@ from .population import (
     same_people,
     same_sizes,
 )
-from .released_figures import ReleasedFigures, dropped_pairs, fine_of, released_by
+from .released_figures import ReleasedFigures, fine_of, of_links, released_by
 from .result import Result
 from .shared_columns import Disagreement, disagreements, local_tree
 
@@ -315,7 +315,7 @@ class Server:
         (codes, holders), figures = self._sampled(
             estimates, fitted, others, bool(spanning), ledger, clock
         )
-        lost = dropped_pairs(plan.schema, figures.evidence)
+        lost = of_links(plan.schema, figures.evidence)
         return Result(
             plan,
             codes,

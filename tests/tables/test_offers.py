@@ -108,6 +108,14 @@ def test_columns_that_are_independent_give_no_rules():
     assert draft_schema(table_of(columns)).likely == ()
 
 
+def test_values_that_hardly_repeat_decide_nothing():
+    """Of 200 records ten have a value that another has too, and agree with it: by chance one in a thousand tables does."""
+    code = np.append(np.arange(190), np.arange(10))
+    flag = np.random.default_rng(3).choice(["x", "y"], 200)[code]
+    columns = {"code": np.array([f"c{i}" for i in range(190)])[code], "flag": flag}
+    assert draft_schema(table_of(columns)).likely == ()
+
+
 def test_rules_that_are_taken_over_compute_their_columns(draft):
     schema = draft.with_rules()
     assert set(map(str, schema.rules)) >= EQUATIONS

@@ -42,7 +42,7 @@ def schema() -> None:
 @click.option(
     "--rules",
     is_flag=True,
-    help="Write likely rules too, and leave out the columns that they compute. Check that each is a rule.",
+    help="Take over likely rules, without the columns that they compute. Check that each is a rule.",
 )
 @reads_tables("id_format", "delimiter", "encoding", "skip_rows", "no_header", "query")
 def draft(

@@ -155,12 +155,8 @@ class Alike:
                 continue
             one, zero = self.some[b] == 1, self.some[b] == 0
             absent = ~(one | zero)
-            with np.errstate(all="ignore"):
-                least, most = (
-                    (f(np.where(rows, self.some, fill), axis=1) for rows in (one, zero))
-                    for f, fill in ((np.min, np.inf), (np.max, -np.inf))
-                )
-            (low1, low0), (high1, high0) = least, most
+            low1, low0 = (np.where(r, self.some, np.inf).min(axis=1) for r in (one, zero))
+            high1, high0 = (np.where(r, self.some, -np.inf).max(axis=1) for r in (one, zero))
             missing = np.isnan(self.some)
             fits = (missing == absent).all(axis=1) & ~self._binary
             point1 = (low1 == high1) & ~(self.some[:, zero] == low1[:, None]).any(axis=1)

@@ -20,6 +20,8 @@ from .alike import EACH, FIRST
 MAX_VALUES, MAX_COLUMNS = 4096, 128
 # A map is likely if chance would have its values agree with a probability of no more than exp(-SURE).
 SURE = 30.0
+# Parts of a table whose first records are compared first.
+PARTS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +61,22 @@ def maps(
     Yields:
         The decided column, what it is, and the combinations of values that no record has.
     """
-    rows = np.unique(np.arange(FIRST) * table.num_rows // FIRST)
-    few = table.take(pa.array(rows))
+    few = _some(table.select([a.name for a in attributes]))
     listed = [a for a in attributes if isinstance(a, ByValue) and a.size <= MAX_VALUES]
     columns = [_Column(a.name, a, _codes(a, few)) for a in listed[:MAX_COLUMNS]]
-    absent = {a.name: table[a.name].null_count for a in attributes if a.missing}
+    absent = {a.name: a for a in attributes if a.missing}
     whether = [
-        _Column(name, None, np.asarray(few[name].is_null()).astype(np.int64))
-        for name, count in absent.items()
-        if EACH <= count <= table.num_rows - EACH
+        column
+        for column in (_Column(name, None, _missing(a, few)) for name, a in absent.items())
+        if 0 < column.first.sum() < len(column.first)
     ]
     codes: dict[tuple[str, bool], Integers] = {}
 
     def every(column: _Column) -> Integers:
         key = column.name, column.attribute is None
         if key not in codes:
-            whole = table[column.name]
             codes[key] = (
-                np.asarray(whole.is_null()).astype(np.int64)
+                _missing(absent[column.name], table)
                 if column.attribute is None
                 else _codes(column.attribute, table)
             )
@@ -105,6 +105,19 @@ def _codes(attribute: Attribute, table: pa.Table) -> Integers:
     return np.where(codes < 0, attribute.present, codes)
 
 
+def _missing(attribute: Attribute, table: pa.Table) -> Integers:
+    """1 where a column is missing, and else 0 [shape=(n,), int64]."""
+    absent: Integers = (_codes(attribute, table) == attribute.present).astype(np.int64)
+    return absent
+
+
+def _some(table: pa.Table) -> pa.Table:
+    """Records of all parts of a table, which are compared first."""
+    # Arrow takes single rows of some types alone.
+    starts = np.unique(np.arange(PARTS) * table.num_rows // PARTS).tolist()
+    return pa.concat_tables([table.slice(start, FIRST // PARTS) for start in starts])
+
+
 def _decides(by: Integers, made: Integers) -> bool:
     """Whether equal codes of the first have equal codes of the second."""
     return _map(by, made) is not None
@@ -125,7 +138,8 @@ def _likely(by: Integers, made: Integers) -> bool:
     shares = np.bincount(made) / len(made)
     agreeing = float(np.square(shares).sum())
     repeated = float((counts[counts > 0] - 1).sum())
-    return agreeing < 1 and -math.log(agreeing) * repeated >= SURE
+    several = np.bincount(made, minlength=2).min() >= EACH or made.max() > 1
+    return bool(several and agreeing < 1 and -math.log(agreeing) * repeated >= SURE)
 
 
 def _stated(

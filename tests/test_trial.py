@@ -220,9 +220,9 @@ def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
     monkeypatch.setattr(off_tree, "stand_out", lambda some, _: np.zeros(len(some), bool))
     result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
     assert result.crossing == ()
-    warning, lost = result.warnings
+    warning, *lost = result.warnings
     assert "tau = 2 cells" in warning
-    assert "depend on each other" in lost
+    assert any("depend on each other" in sentence for sentence in lost)
     assert result.codes.shape[0] == 4
     assert abs(np.mean(result.codes[0] == result.codes[2]) - 0.25) < 0.05
 

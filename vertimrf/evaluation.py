@@ -196,9 +196,17 @@ def _with_computed(
         if any(name in pieces.names for pieces in real):
             numbers = numbers_of(made, plain.domains[name], "The synthetic table")
             attribute = schema.domains[name].binned_as(numbers[~np.isnan(numbers)])
-            party = schema.party_of(schema.index(equation.terms[0][0]))
+            party = schema.party_of(schema.index(_measured(equation.terms[0][0], schema)))
             parties[schema.party_names[party]].append(attribute)
     return real, Schema.of(parties, impossible=schema.impossible, rules=schema.orders), lines
+
+
+def _measured(name: str, schema: Schema) -> str:
+    """An attribute that a column is computed of; the column itself if it is one."""
+    equations = {equation.name: equation for equation in schema.equations}
+    while name in equations:
+        name = equations[name].terms[0][0]
+    return name
 
 
 def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions) -> Fields:

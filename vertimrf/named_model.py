@@ -26,7 +26,7 @@ from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Kind, Ledger
 from .server.parts import PartModel, sample_parts
-from .server.released_figures import dropped_pairs
+from .server.released_figures import known_pairs, of_links
 from .server.rows import decode_rows
 from .tables.conditions import allowed
 
@@ -401,7 +401,8 @@ class Model:
                 f"Not every party holds everybody: {counts}. The cliques are those of the last."
             )
         if self.evidence is not None:
-            lines += dropped_pairs(self.schema, self.evidence)
+            lines += filter(None, [known_pairs(self.schema, self.evidence)])
+            lines += of_links(self.schema, self.evidence)
         return "\n".join([*lines, str(self.ledger.label)])
 
     def to_json(self) -> Fields:

@@ -5,13 +5,19 @@ They change neither what is released nor its privacy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import PlanError
 from .files.convert import check_types
 from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS
 from .plan.options import check_population, described
 from .progress import Logged, Progress
+
+
+def ignored(plan: Any) -> None:
+    """What is done with a plan by default: nothing."""
 
 
 def check_seed(seed: int | None) -> None:
@@ -38,6 +44,8 @@ class RunOptions:
             depend on it.
         progress: told of each step as it starts, and of how far it has come; default the logger
             ``vertimrf``, as information.
+        planned: called with the plan, in a process that makes one itself, before anything is
+            measured; default nothing.
 
     Raises:
         PlanError: an option out of range.
@@ -48,6 +56,7 @@ class RunOptions:
     csv_safe: bool = described(False, CSV_SAFE_HELP)
     num_threads: int | None = described(None, "Threads for the kernels.")
     progress: Progress = field(default_factory=Logged)
+    planned: Callable[[Any], None] = ignored
 
     def __post_init__(self) -> None:
         check_types(self, PlanError)

@@ -29,7 +29,7 @@ from .privacy.ledger import Ledger
 from .progress import Clock
 from .server.fine import shapes_inside
 from .server.parts import PartModel
-from .server.released_figures import dropped_pairs
+from .server.released_figures import known_pairs, of_links
 from .server.server import Server
 from .tables.dropped import NONE, Dropped
 from .tables.read_options import DEFAULT, ReadOptions
@@ -185,7 +185,8 @@ class Synthesizer:
             **stated(plan),
             "workload": list(plan.workload.in_words(schema)),
             "parties": {plan.party_names[0]: list(schema.names)},
-            "warnings": list(dropped_pairs(schema, evidence)),
+            "warnings": list(of_links(schema, evidence)),
+            "known": known_pairs(schema, evidence),
             "found": figures.to_json(plan, fitted.total),
         }
         self._seconds = {**clock.seconds, **first.seconds}

@@ -369,6 +369,7 @@ def read_and_plan(
         # Which of a person's records these are does not matter for their number.
         counted = limited(parts[0], several, bytes(16))
         plan = plan_for(closed, counted, epsilon, planning, closed.spent[before:])
+    options.planned(plan)
     return plan, parts
 
 

@@ -11,6 +11,9 @@ import pytest
 from builders import schema_of
 from commands import good, run
 
+from vertimrf.cli import trial
+from vertimrf.party.party import Party
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -118,6 +121,38 @@ def test_synthesize_then_evaluate(folder):
     assert set(report["message_bytes"]) == {"left", "right"}
     went_well(evaluated(folder, "--ways 2,3 --json", folder / "tvd.json"))
     assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
+
+
+def test_synthesize_says_what_is_to_be_had_before_it_measures_and_what_is_known_after(
+    folder, monkeypatch
+):
+    order = []
+    monkeypatch.setattr(Party, "run", _noted(order, "measured", Party.run))
+    monkeypatch.setattr(trial, "print_verdict", _noted(order, "verdict", trial.print_verdict))
+    printed = went_well(synthesize(folder)).stderr
+    assert order[:2] == ["verdict", "measured"]
+    assert "three columns together are predicted to be wrong for" in printed
+    assert "pairs of columns are predicted to be known" in printed
+    assert "are known to depend on each other" in printed
+
+
+def _noted(order, what, function):
+    """A function that notes that it was called."""
+
+    def noting(*some, **named):
+        order.append(what)
+        return function(*some, **named)
+
+    return noting
+
+
+def test_records_that_do_not_fit_are_a_warning(folder):
+    left = pd.read_csv(folder / "left.csv")
+    left.loc[:2, "a"] = 99
+    left.to_csv(folder / "some.csv", index=False)
+    tables = [folder / "some.csv", folder / "right.parquet"]
+    printed = went_well(synthesize(folder, tables=tables)).stderr
+    assert "Warning: 3 records do not fit and are left out" in printed
 
 
 def test_one_table_is_dealt_to_parties(folder):

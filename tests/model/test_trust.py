@@ -12,6 +12,7 @@ from commands import good, refused
 
 from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError, ModelError
+from vertimrf.model import trust
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
@@ -19,7 +20,7 @@ from vertimrf.model.trust import ACROSS, FITTED, IMPLIED, MEASURED, UNKNOWN, Evi
 from vertimrf.named_model import Model
 from vertimrf.plan.defaults import default_delta
 from vertimrf.server.parts import PartModel
-from vertimrf.server.released_figures import dropped_pairs
+from vertimrf.server.released_figures import dropped_pairs, known_pairs, of_links
 
 SIZES = (4, 3, 5, 2)
 CHAIN = ((0, 1), (1, 2), (2, 3))
@@ -157,12 +158,76 @@ def test_margins_that_were_added_to_a_contrast_are_no_dependence():
     assert evidence.dropped == []
 
 
-@pytest.mark.parametrize("cells, lost", [(4, False), (9, False), (25, True)])
-def test_noise_of_few_cells_scatters_more(cells, lost):
-    """Two and a half times the mean of noise is two standard errors of one number: of 300 pairs, 14 are so far off."""
-    known = {"first": [0], "second": [1], "cells": [cells], "error": [20.0], "noise": [0.03]}
-    far = {"distance": [0.075], "dependence": [0.06], "model_dependence": [0.0], "spread": [20.0]}
-    assert Evidence.of_columns({"one_way": [9.0, 9.0], **known, **far}).dropped == [(0, 1)] * lost
+def figures(**columns):
+    """Evidence of the pairs of 20 columns in order, the first ones from ``columns``."""
+    count = len(columns["dependence"])
+    pairs = list(itertools.islice(itertools.combinations(range(20), 2), count))
+    some = {"cells": 4, "error": 20.0, "noise": 0.03, "distance": 0.0, "spread": 20.0}
+    some |= {"dependence_error": 0.01, "chance": 0.5, "model_dependence": 0.0}
+    usual = {name: [figure] * count for name, figure in some.items()}
+    ends = {"first": [pair[0] for pair in pairs], "second": [pair[1] for pair in pairs]}
+    return Evidence.of_columns({"one_way": [9.0] * 20, **ends, **usual, **columns})
+
+
+def test_a_dependence_beyond_five_of_its_errors_is_dropped_if_more_than_a_fifth_is_gone():
+    evidence = figures(
+        dependence=[0.06, 0.06, 0.04, 0.3], model_dependence=[0.047, 0.049, 0.0, 0.1]
+    )
+    assert evidence.dropped == [(0, 4), (0, 1)]
+
+
+def test_pairs_are_known_at_a_rate_of_false_discoveries_among_all_pairs_if_the_model_keeps_them():
+    """Of 190 pairs, the third smallest p-value is taken up to 0.05 * 3 / 190 = 0.00079."""
+    evidence = figures(
+        dependence=[0.1, 0.2, 0.1, 0.3],
+        chance=[5.2e-4, 1e-4, 2e-3, 1e-4],
+        model_dependence=[0.1, 0.2, 0.1, 0.2],
+    )
+    # The smallest three are taken, of which the model has lost one.
+    assert evidence.known == [(0, 2), (0, 1)]
+    assert evidence.dropped == [(0, 4)]
+    assert figures(dependence=[0.1], chance=[5.2e-4], model_dependence=[0.1]).known == []
+
+
+def pair_of(correlation, records, sigma, rng, shares=(0.5, 0.5)):
+    """A pair of columns of two values with a correlation, measured, and the fitted model's evidence."""
+    one, other = (np.array([1 - share, share]) for share in shares)
+    spread = correlation * math.sqrt(np.prod(one) * np.prod(other))
+    exact = records * (np.outer(one, other) + spread * np.array([[1, -1], [-1, 1]]))
+    measured = [Measurement((a,), (None,), exact.sum(axis=1 - a), sigma / 10) for a in (0, 1)] + [
+        Measurement((0, 1), (None, None), exact + sigma * rng.standard_normal((2, 2)), sigma)
+    ]
+    model = fit((2, 2), measured, records, tree=junction_tree((2, 2), [(0, 1)]))
+    return Evidence.of(model, measured, [])
+
+
+def test_independent_columns_are_rarely_known():
+    """Of 100 measured pairs, five in a hundred would be known at most; more than 15 have a chance below 1e-5."""
+    rng = np.random.default_rng(2)
+    known = [bool(pair_of(0.0, 10_000, 50.0, rng).known) for _ in range(100)]
+    assert sum(known) <= 15
+    known = [bool(pair_of(0.2, 10_000, 50.0, rng).known) for _ in range(20)]
+    assert all(known)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.02, 0.3)])
+def test_a_negligible_dependence_is_not_known_however_little_the_noise(shares):
+    """At a correlation of 0.05 five pairs in a hundred are called known; at 0.1 all are, at 0.04 none."""
+    rng = np.random.default_rng(3)
+    for correlation, known in ((0.04, False), (0.1, True)):
+        assert bool(pair_of(correlation, 1e7, 50.0, rng, shares).known) == known
+
+
+def test_the_chance_of_noise_is_that_of_a_non_central_chi_square():
+    """Simulated: 200,000 draws, of which one in a hundred is beyond; three standard errors are 7 %. The stated
+    approximations are within a tenth."""
+    rng = np.random.default_rng(4)
+    for cells, directions, shift in ((4, 1, 0.0), (9, 4, 0.0), (9, 4, 1.5)):
+        draws = rng.standard_normal((200_000, directions))
+        draws[:, 0] += math.sqrt(directions * shift)
+        limit = np.quantile(np.square(draws).sum(axis=1), 0.99)
+        beyond = np.full(cells, math.sqrt(limit / directions))
+        assert trust._chance(beyond, directions, shift) == pytest.approx(0.01, rel=0.2)
 
 
 def dropping():
@@ -210,7 +275,20 @@ def test_a_released_model_has_its_errors_with_it(tmp_path):
     assert (measured.known, measured.columns) == (MEASURED, ("one2", "one1"))
     assert 0 < measured.wrong < 0.1
     assert "one0 × one1: unknown." in str(unknown)
-    assert "depend on each other" in back.summary()
+    assert "depend on each other for" in back.summary()
+    assert "pairs of columns, 1 are known" in back.summary()
+
+
+def test_a_result_names_what_is_known_and_warns_if_that_is_little():
+    schema = schema_of(one=(2,) * 20)
+    one = figures(dependence=[0.2], chance=[1e-9], model_dependence=[0.2])
+    assert known_pairs(schema, one).endswith("independent ones: one0 × one1 20.0 % ± 1.0 %.")
+    (warning,) = of_links(schema, one)
+    assert warning.startswith("Only 2 of 20 columns have a known relation to another column")
+    none = figures(dependence=[0.2])
+    assert "none is known" in known_pairs(schema, none)
+    every = figures(dependence=[0.2] * 19, chance=[1e-9] * 19, model_dependence=[0.2] * 19)
+    assert of_links(schema, every) == ()
 
 
 def test_a_description_counts_all_people_of_the_outer_population(tmp_path):

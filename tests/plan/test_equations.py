@@ -1,5 +1,7 @@
 """Equations of a schema: which text is one, what they may add up, and the domain of the sum."""
 
+import math
+
 import numpy as np
 import pytest
 from builders import temporal
@@ -35,12 +37,17 @@ SCHEMA = Schema.of({"one": ONE})
 @pytest.mark.parametrize(
     "rules, sentence",
     [
-        (["x = whole"], "The rule 'x = whole' is not clear; .* an equation, as in total = base"),
+        (["x = 3"], "The rule 'x = 3' is not clear; .* an equation, as in total = base"),
+        (["x = sqrt(whole)"], "is not clear"),
+        (["x = log(x)"], "it names a column twice"),
+        (["x = log(text)"], "'text' has no numbers, dates or times"),
+        (["x = log(none)"], "'none' has no positive numbers"),
+        (["x = day == 3"], "'day' has dates or times, which have no such function"),
         (["x = - whole + code"], "is not clear"),
         (["= whole + code"], "is not clear"),
         (["x = whole + "], "is not clear"),
         (["x = whole + code = any"], "is not clear"),
-        (["x = whole * code + any"], "is not clear; .* or area = width"),
+        (["x = whole * code + any"], "is not clear; .* area = width"),
         (["x = x * whole"], "it names a column twice"),
         (["x = day * code"], "do not add up; a number is a sum or product of numbers"),
         (["x = whole + whole"], "Rule x = whole .* whole: it names a column twice"),
@@ -49,7 +56,7 @@ SCHEMA = Schema.of({"one": ONE})
         (["x = whole + text"], "'text' has no numbers, dates or times"),
         (["any = whole + code"], "it computes 'any'; delete the section of this column"),
         (["x = whole + code", "x = whole - code"], "or the other rule that computes it"),
-        (["x = whole + code", "y = x + any"], r"'x' is computed \(x = whole \+ code\), so rules name"),
+        (["x = y + code", "y = x + any"], "The equations of [xy], [xy] compute each other"),
         (["x = whole + code", "any <= x"], r"Rule any <= x: 'x' is computed"),
         (["x = day + later"], "its columns do not add up; a number is a sum or product of"),
         (["x = day + any"], "do not add up"),
@@ -86,6 +93,14 @@ def test_a_sum_beyond_the_calendar_is_refused():
         ("x = whole * listed * any", {"edges": (-50, 250)}),
         ("x = cents * listed", {"edges": (0, 25), "resolution": 0.001, "format": ","}),
         ("x = none + nought", {"edges": (0, 1), "integral": True}),
+        ("x = whole", {"edges": (-2, 10), "integral": True}),
+        ("x = 1 - whole", {"edges": (-9, 3), "integral": True}),
+        ("x = whole - 0.5", {"edges": (-2.5, 9.5), "resolution": 0.1}),
+        ("x = 1000 * whole", {"edges": (-2000, 10_000), "integral": True}),
+        ("x = day + 3", {"calendar": "date", "missing": True}),
+        ("x = log(code)", {"edges": (0, math.log(3)), "missing": True}),
+        ("x = log(listed)", {"edges": (math.log(0.5), math.log(2.5))}),
+        ("x = whole == -2", {"edges": (0, 1), "integral": True}),
         ("x = at + code", {"calendar": "timestamp", "edges": (1577836800, 1583020803)}),
         ("x = there - code", {"timezone": "Europe/Vienna", "calendar": "timestamp"}),
         (
@@ -184,3 +199,59 @@ def test_an_open_schema_has_equations_of_private_domains():
     assert lost.rules == ()
     with pytest.raises(SchemaError, match="there is no attribute 'z'"):
         OpenSchema.from_json({"party": [part], "rules": ["x = a + z"]})
+
+
+def test_functions_have_their_numbers_and_their_text():
+    """Missing where there is no number; and the text of a rule is the rule."""
+    values = {"a": np.array([np.nan, -1.0, 0.0, 1.0, 2.5])}
+    told = {
+        "x = log(a)": [np.nan, np.nan, np.nan, 0.0, np.log(2.5)],
+        "x = a == 1": [np.nan, 0, 0, 1, 0],
+        "x = a != 1": [np.nan, 1, 1, 0, 1],
+        "x = a >= -1": [np.nan, 1, 1, 1, 1],
+        "x = a <= 0": [np.nan, 1, 1, 0, 0],
+        "x = a > 0.5": [np.nan, 0, 0, 1, 1],
+        "x = a < 1": [np.nan, 1, 1, 0, 0],
+        "x = a": values["a"],
+        "x = 1 - a": 1 - values["a"],
+        "x = a - 2": values["a"] - 2,
+        "x = 0.5 * a": values["a"] / 2,
+    }
+    attribute = Attribute.numeric("a", [-2, 5], missing=True)
+    for text, wanted in told.items():
+        rule = parse_rule(text)
+        assert str(rule) == text
+        domain = rule.attribute([attribute])
+        np.testing.assert_allclose(rule.total(values, domain), wanted)
+        low, high = domain.extremes
+        assert domain.missing
+        assert low <= np.nanmin(wanted) <= np.nanmax(wanted) <= high
+
+
+def test_what_a_constant_is_added_to_is_computed_from_the_sum():
+    for text in ("x = a - b + 3", "x = 1 - a - b"):
+        rule = parse_rule(text)
+        numbers = {"a": np.array([2.0, 5.0]), "b": np.array([7.0, -1.0])}
+        attributes = [Attribute.numeric(name, [-9, 9]) for name in "ab"]
+        total = rule.total(numbers, rule.attribute(attributes))
+        back = rule.solved("b")
+        given = {"x": total, "a": numbers["a"]}
+        np.testing.assert_allclose(back.total(given, attributes[1]), numbers["b"])
+
+
+def test_an_equation_may_name_a_computed_column_in_any_order():
+    rules = ["z = y * y", "y = log(code)", "x = z - 1"]
+    made = Schema.of({"one": ONE}, rules=rules).domains
+    assert list(made)[-3:] == ["y", "z", "x"]
+    assert all(made[name].missing for name in "xyz")
+    again = Schema.from_json(Schema.of({"one": ONE}, rules=rules).to_json())
+    assert [str(rule) for rule in again.rules] == rules
+    with pytest.raises(SchemaError, match="orders name the columns that it is computed of"):
+        Schema.of({"one": ONE}, rules=["y = 2 * any", "whole <= y"])
+
+
+def test_a_name_that_is_a_number_stands_between_backticks():
+    rule = parse_rule("x = `2010` - 2010")
+    assert rule.columns == {"2010"}
+    assert rule.constant == -2010
+    assert str(rule) == "x = `2010` - 2010"

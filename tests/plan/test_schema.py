@@ -342,7 +342,7 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on():
             "constant": ["x"] * n,
             "ratio": [float("inf") if i == 7 else i / 8 for i in range(n)],
             "number text": [str(i) for i in range(n)],
-            "fine": [i % 2 for i in range(n)],
+            "fine": [i // 2 % 2 for i in range(n)],
             "dropped": range(n),
         }
     )

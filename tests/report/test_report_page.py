@@ -29,6 +29,7 @@ from vertimrf.report.content import content
 from vertimrf.report.figures import shown
 from vertimrf.report.page import compared, page
 from vertimrf.report.run import Run
+from vertimrf.server.released_figures import named
 from vertimrf.utility.distances import tvd
 from vertimrf.utility.figures import utility
 from vertimrf.utility.original_values import original_values
@@ -537,6 +538,18 @@ def test_pairs_that_the_model_lost_are_named(made, plain, monkeypatch):
     assert "have lost them" not in plain
     pair = next(pair for pair in made.run.model.evidence.places if pair == (2, 4))
     monkeypatch.setattr(Evidence, "dropped", [pair])
+    monkeypatch.setattr(Evidence, "known", [])
     said = " × ".join(shown(names[a]) for a in pair)
     sentence = f"the model has lost them: do not read their relation from the result: {said}."
     assert sentence in " ".join(Figures(page(made.run)).sentences)
+
+
+def test_pairs_that_are_known_are_named_with_their_errors(made, plain):
+    run = made.run
+    pair = run.model.evidence.known[0]
+    said = shown(named(run.model.schema, run.model.evidence, pair))
+    sentence = next(one for one in Figures(plain).sentences if "are known to depend on" in one)
+    assert f": {said}" in sentence
+    assert "±" in said
+    number = int(sentence.split(" of ")[0].split()[-1])
+    assert number == len(run.model.evidence.known)

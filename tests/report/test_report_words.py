@@ -170,11 +170,11 @@ def test_errors_stand_as_predicted_and_in_truth():
     ]
 
 
-def test_pairs_across_parties_are_named_by_what_is_known():
+def test_pairs_are_named_by_what_is_known():
     pairs = {UNKNOWN: ["a × b"], MEASURED: [f"{i} × c" for i in range(MAX_LINKS + 2)]}
     known, unknown = links(pairs)
     assert known.startswith(
-        "22 of 23 are known: their measured dependence is more than the noise: 0 × c, "
+        "22 of 23 are known to depend on each other, and do so in the rows (in parts of the records, ± one standard error): 0 × c, "
     )
     assert known.endswith(", 19 × c, and 2 more.")
     assert unknown == "1 of 23 are not known: do not read their relation from the result: a × b."

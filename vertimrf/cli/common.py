@@ -40,9 +40,28 @@ def print_warnings(warnings: Sequence[str]) -> None:
 
 
 def print_dropped(dropped: Any) -> None:
-    """Print on standard error which records a release leaves out. They are in no output file."""
-    for line in dropped.lines():
+    """Warn on standard error of the records that a release leaves out. They are in no output file."""
+    lines = dropped.lines()
+    print_warnings(lines[:1])
+    for line in lines[1:]:
         click.echo(line, err=True)
+
+
+def print_verdict(plan: Any) -> None:
+    """Print on standard error how far the result of a plan can be trusted, before it is made."""
+    from ..plan.verdict import NO_LINKS, links, verdict
+
+    if (judged := verdict(plan)) is not None:
+        click.echo(str(judged), err=True)
+    for sentence in links(plan):
+        click.echo(f"Warning: {sentence}" if sentence == NO_LINKS else sentence, err=True)
+
+
+def print_known(figures: Any) -> None:
+    """Print on standard error the pairs of columns that a result knows, and its warnings."""
+    if figures["known"]:
+        click.echo(figures["known"], err=True)
+    print_warnings(figures["warnings"])
 
 
 def print_check(

@@ -39,6 +39,11 @@ def schema() -> None:
     type=click.Choice(["day-first", "month-first"]),
     help="How to read ambiguous dates, such as 01/02/2019; by default such columns are left out.",
 )
+@click.option(
+    "--rules",
+    is_flag=True,
+    help="Take over likely rules, without the columns that they compute. Check that each is a rule.",
+)
 @reads_tables(*("id_format", "delimiter", "encoding", "skip_rows", "no_header", "columns", "query"))
 def draft(
     read: Any,
@@ -48,6 +53,7 @@ def draft(
     drop: Sequence[str],
     dates: Any,
     out: str,
+    rules: bool,
 ) -> None:
     """Draft a schema, or a party's part of it, from data.
 
@@ -57,11 +63,12 @@ def draft(
 
     check_schema_file(out)
     drafted = draft_schema(tables, id_column, names or None, drop, read, dates)
-    drafted.schema.save(out, lists_apart=True)
+    schema = drafted.with_rules() if rules else drafted.schema
+    schema.save(out, lists_apart=True)
     for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(
-        f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains come from the data, which leaks them: "
+        f"{out} written, {len(schema.attributes)} attributes. Its domains come from the data, which leaks them: "
         'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook", ids_source) '
         "and delete public = false, or set public = true."
     )

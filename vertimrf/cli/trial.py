@@ -20,6 +20,8 @@ from .common import (
     compile_kernels,
     party_run,
     print_dropped,
+    print_known,
+    print_verdict,
     print_warnings,
 )
 from .group import main
@@ -68,6 +70,7 @@ def synthesize(
             err=outputs.quiet,
         )
     print_warnings(target_in_words(epsilon, planning.delta, planning.expected_records))
+    options = replace(options, planned=print_verdict)
     if len(tables) == 1 and (domains is None or len(domains.schema.parties) == 1):
         from ..synthesizer import Synthesizer
 
@@ -76,7 +79,7 @@ def synthesize(
         made.fit(tables[0], epsilon=epsilon)
         print_dropped(made.dropped)
         figures = made.to_json()
-        print_warnings(figures["warnings"])
+        print_known(figures)
         pieces = made.model.pieces(options.rows, seed=options.seed)
         with saying_run_spent(made.ledger):
             outputs.write(pieces, made.model, lambda: figures, options.csv_safe)
@@ -102,7 +105,7 @@ def synthesize(
     )
     for dropped in dict.fromkeys(trial.dropped.values()):
         print_dropped(dropped)
-    print_warnings(trial.result.warnings)
+    print_known(trial.result.to_json())
     for disagreement in trial.result.disagreements:
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)

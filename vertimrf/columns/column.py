@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Integral
+from ..arrays import Fields, Integral, Ints
 from ..errors import SchemaError
 from .calendar import Calendar
 from .text import MAX_SIZE, Value, check_name, nearest_listed, parse, plain
@@ -161,6 +161,13 @@ class Attribute(ABC):
     def in_order(self) -> int:
         """How many codes are numbers in order, the first ones; 0 if values are listed."""
         return self.present if self.limits else 0
+
+    @property
+    def in_tails(self) -> Ints:
+        """Codes of numbers in order that become rare towards the ends, without single values among
+        bins; empty for dates, and for codes, whose order may have no meaning.
+        """
+        return ()
 
     @property
     def bounds_text(self) -> str:

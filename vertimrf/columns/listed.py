@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Integral, Texts
+from ..arrays import Fields, Integral, Ints, Texts
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, typed_numbers, unknown_type
 from .column import Attribute
@@ -185,6 +185,11 @@ class Listed(ByValue, domain="values"):
     def found(self) -> str:
         """See :class:`Attribute`."""
         return f"{len(self.values) - 1} values, {self.other!r} for the rest"
+
+    @property
+    def in_tails(self) -> Ints:
+        """See :class:`Attribute`."""
+        return tuple(range(self.present)) if self.ordered and self.holds_numbers else ()
 
     def has(self, value: Any) -> bool:
         """See :class:`Attribute`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral
+from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints
 from ..errors import SchemaError
 from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
@@ -187,6 +187,12 @@ class Numbers(Attribute, domain="edges"):
     def limits(self) -> tuple[float, float]:
         """See :class:`Attribute`."""
         return self.edges[0], self.edges[-1]
+
+    @property
+    def in_tails(self) -> Ints:
+        """See :class:`Attribute`."""
+        dated = self.instants is not None
+        return () if dated else tuple(np.flatnonzero(~self.partition.points).tolist())
 
     @property
     def extremes(self) -> tuple[float, float]:

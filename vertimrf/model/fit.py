@@ -60,6 +60,8 @@ EARLY = 0.1
 # At the start a value has at least this part of its count's standard deviation. Less scatters the
 # quartiles of smooth columns, more has too many records of rare values.
 LEAST = 0.25
+# The same of columns whose rare values are estimates that decline already.
+LEAST_SETTLED = 0.02
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
 CONTRADICTION = 30.0
@@ -364,7 +366,8 @@ def _independent(measurements: Sequence[Measurement], total: float) -> dict[int,
     logs: dict[int, Floats] = {}
     for m in one_way_margins(measurements):
         # A bin's count is spread equally over its values.
-        counts, (bins,) = positive_counts(m.counts, m.errors, total), m.bins
+        least = LEAST_SETTLED if m.settled else LEAST
+        counts, (bins,) = positive_counts(m.counts, m.errors, total, least), m.bins
         if bins is not None:
             counts = (counts / np.maximum(np.bincount(bins, minlength=counts.size), 1))[bins]
         logs[m.attributes[0]] = np.log(counts) - float(
@@ -373,7 +376,9 @@ def _independent(measurements: Sequence[Measurement], total: float) -> dict[int,
     return logs
 
 
-def positive_counts(counts: Floats, errors: Floats, total: float) -> Floats:
+def positive_counts(
+    counts: Floats, errors: Floats, total: float, least_part: float = LEAST
+) -> Floats:
     """Positive counts with a given sum that are nearest to noisy ones, in standard errors.
 
     Noisy counts that are raised to be positive have a larger sum. If all were scaled down to the total, a
@@ -384,12 +389,13 @@ def positive_counts(counts: Floats, errors: Floats, total: float) -> Floats:
         counts: noisy counts [shape=(size,), float64].
         errors: their standard deviations [shape=(size,), float64].
         total: record count.
+        least_part: the least count, in standard deviations.
 
     Returns:
-        Counts of at least LEAST standard deviations each [shape=(size,), float64]: all others are
+        Counts of at least so many standard deviations each [shape=(size,), float64]: all others are
         lowered by one multiple of their variances.
     """
-    least, variances = LEAST * errors, np.square(errors)
+    least, variances = least_part * errors, np.square(errors)
     if not variances.all():
         return np.maximum(counts, least)
     # Counts reach their least in this order, as the multiple grows.

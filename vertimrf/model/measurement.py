@@ -6,7 +6,7 @@ import collections
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,8 @@ class Measurement:
         asked: whether a workload needs means of it, or it is of halves. Fits follow it more closely.
         trend: whether one number determines the dependence in it, so that its noise has one
             dimension (:mod:`~.trend`). Fits follow it more closely.
+        settled: whether rare counts are estimates that decline (:mod:`~.tails`), so that fits need not
+            raise them.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or
@@ -56,6 +58,7 @@ class Measurement:
     completed: bool = False
     asked: bool = False
     trend: bool = False
+    settled: bool = False
 
     def __post_init__(self) -> None:
         if not self.attributes or any(
@@ -356,7 +359,9 @@ def one_way_margins(measurements: Sequence[Measurement]) -> list[Measurement]:
         precision = np.sum(weights, axis=0)
         m, axis = finest[0]
         total = np.sum(counts, axis=0) / precision
-        out.append(Measurement((a,), (m.bins[axis],), total, precision**-0.5, m.source))
+        known = any(each.settled for each, _ in finest)
+        of_values = Measurement((a,), (m.bins[axis],), total, precision**-0.5, m.source)
+        out.append(replace(of_values, settled=known))
     return out
 
 

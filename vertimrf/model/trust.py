@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Arrays, Floats, Integers, Ints, Pair
+from ..arrays import Arrays, Flags, Floats, Integers, Ints, Pair
 from ..errors import ModelError
+from .evidence import smallest, upper_tail
 from .markov_random_field import MarkovRandomField
 from .measurement import Measurement, contrasted, padded
 from .sample import MARGINAL_ROWS, expected_marginals
@@ -41,10 +42,12 @@ STRUCTURE, UNSEEN = 0.3, 0.5
 # A model is off a measurement by what its distance exceeds that of noise, and by this part of it
 # over the root of cells: two standard deviations.
 CHANCE = 1.5
-# A dependence is dropped if the model has less than this part of it, it is this part of the records
-# at least, and the estimate is this many times as far from the model as noise is. Noise of few cells
-# scatters more: four are one number, which is 3.6 standard errors off then.
-DROPPED, NOTABLE, BEYOND_NOISE, FEW_CELLS = 0.5, 0.05, 2.0, 9.0
+# A model keeps a dependence if it has this part of it. A dependence of so many standard errors that it
+# does not keep is dropped.
+KEPT, SURE = 0.8, 5.0
+# Pairs are known at this false-discovery rate. A dependence like that of a correlation of NEGLIGIBLE is
+# none that anybody asks for: it is no more than what noise has to be told from.
+FALSELY_KNOWN, NEGLIGIBLE = 0.05, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,8 @@ class Evidence:
         distance: distance between the best measurement and the model, share of records.
         dependence: distance from independence by the best measurement, less the expected
             contribution of noise.
+        dependence_error: standard error of ``dependence``.
+        chance: probability that noise and a negligible dependence look so dependent.
         model_dependence: distance from independence by the model.
         spread: standard error of a cell by all measurements, records.
     """
@@ -75,6 +80,8 @@ class Evidence:
     noise: Floats
     distance: Floats
     dependence: Floats
+    dependence_error: Floats
+    chance: Floats
     model_dependence: Floats
     spread: Floats
 
@@ -116,7 +123,9 @@ class Evidence:
             # Contrasts say nothing of margins, also where these were added.
             unknown = tuple(axes.index(axis) for axis in m.contrasts)
             counts = contrasted(counts, unknown)
-            beneath = size_beneath_noise(counts - contrasted(apart, unknown), error)
+            beyond = counts - contrasted(apart, unknown)
+            beneath = size_beneath_noise(beyond, error)
+            directions = m.directions if len(m.attributes) == 2 else _directions(counts)
             figures = {
                 "first": pair[0],
                 "second": pair[1],
@@ -125,6 +134,8 @@ class Evidence:
                 "noise": _share(MEAN_ABSOLUTE * error, field.total),
                 "distance": _share(np.abs(counts - contrasted(expected, unknown)), field.total),
                 "dependence": _share(beneath, field.total),
+                "dependence_error": _share(error, field.total) / math.sqrt(directions),
+                "chance": _chance(beyond / error, directions, _negligible(expected, error)),
                 "model_dependence": _share(np.abs(expected - apart), field.total),
                 "spread": spreads[pair],
             }
@@ -151,16 +162,41 @@ class Evidence:
         return {pair: i for i, pair in enumerate(pairs)}
 
     @property
+    def columns(self) -> int:
+        """Number of columns of several values."""
+        return int((self.one_way > 0).sum())
+
+    @property
+    def _kept(self) -> Flags:
+        """Whether the model keeps the measured dependence of each pair."""
+        return self.model_dependence >= KEPT * self.dependence
+
+    @property
     def dropped(self) -> list[Pair]:
-        """Pairs with a measured dependence that the model has little of, strongest first."""
-        beyond = np.maximum(BEYOND_NOISE, FEW_CELLS / np.sqrt(self.cells))
-        lost = (
-            (self.dependence >= NOTABLE)
-            & (self.model_dependence < DROPPED * self.dependence)
-            & (self.distance > beyond * self.noise)
-        )
-        order = np.argsort(self.model_dependence - self.dependence, kind="stable")
-        return [(int(self.first[i]), int(self.second[i])) for i in order if lost[i]]
+        """Pairs with a measured dependence that the model does not keep, the greatest loss first:
+        those of :data:`SURE` standard errors, and those that would be known.
+        """
+        sure = self.dependence >= SURE * self.dependence_error
+        lost = (sure | self._stand_out) & (self.dependence > 0) & ~self._kept
+        return self._pairs(lost, self.model_dependence - self.dependence)
+
+    @property
+    def known(self) -> list[Pair]:
+        """Pairs that are known to depend on each other, and do so in the model; strongest first."""
+        return self._pairs(self._stand_out & self._kept, -self.dependence)
+
+    @functools.cached_property
+    def _stand_out(self) -> Flags:
+        """Whether each pair depends on each other, among all pairs of columns, by the procedure of
+        Benjamini and Hochberg (1995). Pairs that were not measured count as chance.
+        """
+        every = max(math.comb(self.columns, 2), len(self.chance))
+        return smallest(self.chance, FALSELY_KNOWN, every)
+
+    def _pairs(self, which: Flags, by: Floats) -> list[Pair]:
+        """Some of the pairs, in an order."""
+        order = np.argsort(by, kind="stable")
+        return [(int(self.first[i]), int(self.second[i])) for i in order if which[i]]
 
     def kind(self, attributes: Iterable[int]) -> str:
         """Whether a marginal was measured, is implied by measured pairs, or is unknown."""
@@ -249,6 +285,44 @@ def size_beneath_noise(values: Floats, sigma: Floats) -> Floats:
     return np.abs(values) - math.sqrt(2) * MEAN_ABSOLUTE * sigma * np.exp(
         -0.5 * np.square(values / sigma)
     )
+
+
+def _directions(table: Floats) -> int:
+    """Dimensions of the dependence in a pair's table."""
+    return math.prod(max(count - 1, 1) for count in table.shape)
+
+
+def _chance(beyond: Floats, directions: int, negligible: float) -> float:
+    """Probability that noise, and a negligible dependence, are as far from independence as measured.
+
+    The squares are those of a non-central chi-square, which is nearly a multiple of a central one
+    (Patnaik, 1949).
+
+    Args:
+        beyond: what exceeds independence in each cell, in standard errors.
+        directions: dimensions of the dependence that was measured.
+        negligible: mean square of a negligible dependence in a cell, in squared standard errors.
+    """
+    more = directions * negligible
+    factor = (directions + 2 * more) / (directions + more)
+    degrees = (directions + more) / factor
+    squared = directions * float(np.square(beyond).mean())
+    return upper_tail(squared / factor / degrees, degrees)
+
+
+def _negligible(expected: Floats, error: Floats) -> float:
+    """Mean square, over a table's cells, of a correlation of :data:`NEGLIGIBLE`, in squared standard
+    errors.
+
+    A correlation r of scores x and y moves the share of a cell by r p x q y. The sum of p² x² is taken
+    to be that of scores whose squares are in proportion to 1/p - 1, which is exact for two values.
+    """
+    total = float(expected.sum())
+    size = NEGLIGIBLE * total
+    for axis in (0, 1):
+        shares = expected.sum(axis=1 - axis) / total
+        size *= math.sqrt(float((shares * (1 - shares)).sum()) / max(len(shares) - 1, 1))
+    return size**2 / expected.size / float(np.square(error).mean())
 
 
 def _share(sizes: Floats, total: float) -> float:

@@ -1,12 +1,15 @@
-"""Equations of a schema: a column is the sum, difference or product of others ("total = base + bonus").
+"""Equations of a schema: a column is the sum, difference or product of others ("total = base + bonus"),
+also with a number ("rejected = 1 - approved"), or equal to another. For logarithms and comparisons
+see :mod:`vertimrf.plan.functions`.
 
 The column is no attribute: no party measures it, and synthetic rows have it from the values of the
-others. A column of the right side that a table lacks is read from the others by the same equation.
+others, which may be computed themselves. A column of the right side that a table lacks is read from the others by the same equation.
 """
 
 from __future__ import annotations
 
 import functools
+import graphlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +18,14 @@ import numpy as np
 
 from ..arrays import Floats
 from ..columns.column import Attribute
+from ..columns.partition import decimals
 from ..errors import SchemaError
 from .names import written
 
 # Most decimals of a product.
 DIGITS = 15
+# By this part of it a product of decimals may be off that a table has with seven digits.
+ROUNDED = 2e-6
 
 
 class Rule:
@@ -39,18 +45,26 @@ class Equation(Rule):
         name: name of the column.
         terms: the other columns, each with 1 if it is added, or -1 if it is subtracted.
         product: whether they are multiplied instead. One of them may occur several times.
+        constant: the number that is added or, in a product, multiplied with; None without one.
     """
 
     name: str
     terms: tuple[tuple[str, int], ...]
     product: bool = False
+    constant: float | None = None
 
     def __str__(self) -> str:
-        terms = "".join(
-            f" {'*' if self.product else '-+'[sign > 0]} {written(name)}"
-            for name, sign in self.terms
-        )
-        return f"{written(self.name)} = {terms[3:] if terms[1] in '*+' else terms}"
+        parts = [
+            ("*" if self.product else "-+"[sign > 0], written(name)) for name, sign in self.terms
+        ]
+        if self.constant is not None:
+            number = plain_number(abs(self.constant))
+            part = "*" if self.product else "-+"[self.constant >= 0], number
+            # A number comes first where nothing else can.
+            first = self.product or (parts[0][0] == "-" and part[0] == "+")
+            parts = [part, *parts] if first else [*parts, part]
+        text = "".join(f" {sign} {part}" for sign, part in parts)
+        return f"{written(self.name)} = {text[3:] if text[1] in '*+' else text}"
 
     @property
     def columns(self) -> frozenset[str]:
@@ -63,7 +77,18 @@ class Equation(Rule):
             return self
         sign = dict(self.terms)[name]
         others = ((other, -sign * its) for other, its in self.terms if other != name)
-        return Equation(name, ((self.name, sign), *others))
+        constant = None if self.constant is None else -sign * self.constant
+        return Equation(name, ((self.name, sign), *others), constant=constant)
+
+    def tolerance(self, attributes: Mapping[str, Attribute]) -> float:
+        """By which part of it a column may differ from the equation: nothing but the rounding of
+        decimals, where a table has fewer than a product.
+
+        Args:
+            attributes: those of the terms, by name.
+        """
+        rounded = self.product and not all(attributes[name].digits == 0 for name in self.columns)
+        return ROUNDED if rounded else 0.0
 
     def total(self, numbers: Mapping[str, Floats], attribute: Attribute) -> Floats:
         """The column's numbers, NaN where a term is missing [shape=(n,), float64].
@@ -73,6 +98,8 @@ class Equation(Rule):
             attribute: the column's domain, to whose decimals sums are rounded.
         """
         terms = [sign * numbers[name] for name, sign in self.terms]
+        if self.constant is not None:
+            terms.append(np.full_like(terms[0], self.constant))
         total: Floats = (np.prod if self.product else np.sum)(terms, axis=0)
         digits = attribute.digits
         return total if digits is None else np.round(total, digits)
@@ -91,6 +118,7 @@ class Equation(Rule):
         instants = [(term, sign) for term, sign in terms if term.instants is not None]
         net = sum(sign for _, sign in instants)
         digits = [term.digits for term, _ in terms if term.instants is None]
+        digits += [] if self.constant is None else [decimals(self.constant)]
         known = [0, *filter(None, digits)]
         most = None if None in digits else min(sum(known), DIGITS) if self.product else max(known)
         if (
@@ -104,6 +132,7 @@ class Equation(Rule):
                 "timestamps of one zone; a date or timestamp is another one and whole numbers of days or seconds."
             )
         ends = [sorted(sign * end for end in term.extremes) for term, sign in terms]
+        ends += [] if self.constant is None else [[self.constant] * 2]
         low, high = (
             functools.reduce(_ends, ends) if self.product else map(sum, zip(*ends, strict=True))
         )
@@ -120,6 +149,39 @@ class Equation(Rule):
             missing=missing,
             format=next(iter(written_as), None),
         )
+
+
+def computed_domains(
+    equations: Iterable[Equation], attributes: Iterable[Attribute]
+) -> dict[Equation, Attribute]:
+    """The domains of the columns that equations compute, each after those that it is computed of.
+
+    Args:
+        equations: which compute different columns.
+        attributes: those of the schema.
+
+    Raises:
+        SchemaError: a column would be computed of itself; or as :meth:`Equation.attribute`.
+    """
+    of = {equation.name: equation for equation in equations}
+    graph = {name: equation.columns & of.keys() for name, equation in of.items()}
+    try:
+        order = tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        circle = ", ".join(map(written, error.args[1][1:]))
+        raise SchemaError(
+            f"The equations of {circle} compute each other; leave one of them out."
+        ) from None
+    known, out = [*attributes], {}
+    for name in order:
+        out[of[name]] = of[name].attribute(known)
+        known.append(out[of[name]])
+    return out
+
+
+def plain_number(number: float) -> str:
+    """A number without an exponent, as rules have it."""
+    return np.format_float_positional(number, trim="-")
 
 
 def _ends(one: Sequence[float], other: Sequence[float]) -> list[float]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 QUOTED = r"`(?:[^`]|``)+`"
+# A number in a rule.
+NUMBER = r"\d+(?:\.\d+)?"
 
 
 def written(name: str) -> str:
     """The text of a column's name, between backticks where it needs them."""
-    return name if re.fullmatch(r"[\w.]+", name) else f"`{name.replace('`', '``')}`"
+    plain = re.fullmatch(r"[\w.]+", name) and not re.fullmatch(NUMBER, name)
+    return name if plain else f"`{name.replace('`', '``')}`"
 
 
 def unquoted(text: str) -> str:

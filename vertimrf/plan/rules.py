@@ -7,6 +7,7 @@ that keep it (:mod:`vertimrf.server.ordered`). For equations see :mod:`vertimrf.
 from __future__ import annotations
 
 import graphlib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ import numpy as np
 from ..arrays import Texts
 from ..columns.column import Attribute
 from ..errors import SchemaError
-from .equations import Equation, Rule, check_numbers
+from .equations import Equation, Rule, check_numbers, computed_domains
+from .functions import parse_function
 from .impossible import Combination
-from .names import QUOTED, unquoted, written
+from .names import NUMBER, QUOTED, unquoted, written
 
 # Limits of rules: characters of one, chains of them, pairs of bins of two columns, and combinations
 # that are ruled out in all.
@@ -27,7 +29,7 @@ MAX_LENGTH, MAX_CHAINS, MAX_CELLS, MAX_COMBINATIONS = 400, 1000, 1 << 22, 10_000
 SIDE = rf"(\s*{QUOTED}\s*|[^`<>=]*)"
 ORDER = re.compile(f"{SIDE}(<=|<|>=|>){SIDE}", re.DOTALL)
 TERM = rf"(\s*{QUOTED}\s*|[^`<>=*+-]+)"
-EQUATION = re.compile(rf"{TERM}=({TERM}(?:(?:[+-]{TERM})+|(?:\*{TERM})+))", re.DOTALL)
+EQUATION = re.compile(rf"{TERM}=({TERM}(?:(?:[+-]{TERM})*|(?:\*{TERM})+))", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def parse_rule(text: Any) -> Rule:
     """Read a rule.
 
     Args:
-        text: two columns with <=, <, >= or > between them; or a column, =, and columns with + or -,
-            or with *, between them. Names with other characters than letters and digits may stand between
-            backticks.
+        text: two columns with <=, <, >= or > between them; or a column, =, and another column, or
+            columns and numbers with + or -, or with *, between them; or the logarithm of a column, or
+            a comparison of one with a number (:mod:`vertimrf.plan.functions`). Names with other
+            characters than letters and digits, and names that are numbers, stand between backticks.
 
     Raises:
         SchemaError: the text is no rule.
@@ -69,10 +72,16 @@ def parse_rule(text: Any) -> Rule:
     Example:
         >>> str(parse_rule("departure >= arrival"))
         'arrival <= departure'
+        >>> str(parse_rule("rejected = 1-approved"))
+        'rejected = 1 - approved'
     """
     text = str(text)[: MAX_LENGTH + 1]
+    if len(text) <= MAX_LENGTH and (function := parse_function(text)) is not None:
+        return function
     order, equation = ORDER.fullmatch(text), EQUATION.fullmatch(text)
     terms = re.findall(f"([*+-]?){TERM}", equation[2]) if equation else []
+    numbers = [(sign, float(term)) for sign, term in terms if re.fullmatch(NUMBER, term.strip())]
+    terms = [term for term in terms if not re.fullmatch(NUMBER, term[1].strip())]
     sides = (
         order.group(1, 3)
         if order
@@ -81,19 +90,30 @@ def parse_rule(text: Any) -> Rule:
         else ()
     )
     names = [unquoted(side) for side in sides if side.strip()]
-    if len(text) > MAX_LENGTH or not sides or len(names) < len(sides):
+    unclear = not sides or len(names) < max(len(sides), 2) or "(" in _bare(sides)
+    if len(text) > MAX_LENGTH or unclear:
         raise SchemaError(
             f"The rule {text[:200]!r} is not clear; write two columns and one of <=, <, >=, > between them, as in "
-            f"arrival <= departure, or an equation, as in total = base + bonus or area = width * height, in at most {MAX_LENGTH} characters."
+            "arrival <= departure, or an equation, as in total = base + bonus, area = width * height, rejected = 1 - approved, "
+            f"lwage = log(wage) or unemployed = earnings == 0, in at most {MAX_LENGTH} characters."
         )
     if order:
         low, high = reversed(names) if order[2].startswith(">") else names
         return Order(low, high, len(order[2]) == 1)
-    product = any(sign == "*" for sign, _ in terms)
+    product = any(sign == "*" for sign, _ in [*terms, *numbers])
     if names[0] in names[1:] or (len(set(names)) < len(names) and not product):
         raise SchemaError(f"Rule {text.strip()}: it names a column twice.")
     signs = [-1 if sign == "-" else 1 for sign, _ in terms]
-    return Equation(names[0], tuple(zip(names[1:], signs, strict=True)), product)
+    constant = None
+    if numbers:
+        values = [-value if sign == "-" else value for sign, value in numbers]
+        constant = math.prod(values) if product else sum(values)
+    return Equation(names[0], tuple(zip(names[1:], signs, strict=True)), product, constant)
+
+
+def _bare(sides: Iterable[str]) -> str:
+    """The text of names that are not between backticks."""
+    return "".join(side for side in sides if "`" not in side)
 
 
 def in_order(rules: Iterable[Order]) -> Texts:
@@ -173,7 +193,7 @@ def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
         SchemaError: one of these is not so.
     """
     named = {attribute.name: attribute for attribute in attributes}
-    computed: dict[str, Rule] = {}
+    computed: dict[str, Equation] = {}
     for rule in rules:
         if isinstance(rule, Equation):
             if rule.name in named or rule.name in computed:
@@ -182,14 +202,13 @@ def check_rules(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> None:
                 )
             computed[rule.name] = rule
     for rule in rules:
-        if names := sorted(rule.columns & computed.keys()):
-            raise SchemaError(
-                f"Rule {rule}: {names[0]!r} is computed ({computed[names[0]]}), so rules name the columns that it is computed of."
-            )
-        if isinstance(rule, Equation):
-            rule.attribute(attributes)
-        elif isinstance(rule, Order):
+        if isinstance(rule, Order):
+            if names := sorted(rule.columns & computed.keys()):
+                raise SchemaError(
+                    f"Rule {rule}: {names[0]!r} is computed ({computed[names[0]]}), so orders name the columns that it is computed of."
+                )
             _check(rule, named)
+    computed_domains(computed.values(), attributes)
     in_order(rule for rule in rules if isinstance(rule, Order))
 
 

@@ -27,7 +27,7 @@ from ..errors import SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
 from ..privacy.ledger import LedgerEntry
-from .equations import Equation, Rule
+from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .rules import Order, parse_rule, ruled_out
@@ -254,7 +254,7 @@ class Schema:
     @cached_property
     def domains(self) -> dict[str, Attribute]:
         """The columns of a synthetic table: the attributes, and what equations compute of them."""
-        computed = [equation.attribute(self.attributes) for equation in self.equations]
+        computed = computed_domains(self.equations, self.attributes).values()
         return {attribute.name: attribute for attribute in (*self.attributes, *computed)}
 
     def index(self, name: str) -> int:

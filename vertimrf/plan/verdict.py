@@ -50,8 +50,13 @@ MAX_PAIRS = 5
 LINKS = (
     "are predicted to be known in their values",
     "are predicted to be known by a trend alone",
-    "have more noise than usual pairs have dependence, and may not be known",
+    "have too much noise for the dependence of usual pairs, and may not be known",
 )
+KNOWN = "are predicted to be known, if columns depend on each other as they do in other tables"
+NO_LINKS = "No pair of columns is predicted to be known: the result tells of single columns."
+# A dependence is known beyond so many standard deviations of noise: about a hundred pairs at a
+# false-discovery rate of 5 %.
+BEYOND_NOISE = 3.3
 # Errors of means, and of differences of a mean between two groups, per distance and root of values.
 MEAN, COMPARISON = 2.7, 4.5
 # A remedy multiplies epsilon or the records by this number.
@@ -174,24 +179,51 @@ def stated(plan: Plan) -> Fields:
 
 
 def links(plan: Plan) -> list[str]:
-    """Sentences that name pairs of columns across parties, by how well they are predicted to be
-    known: in their values if the noise is below the dependence of a usual pair, or by a trend.
+    """Sentences on how many pairs of columns are predicted to be known, and that name some: those of
+    which a usual dependence stands out from the noise, in values or by a trend, and others.
     """
     outlook = _outlook(plan)
-    if outlook is None or not plan.groups or not outlook.pairs_across:
-        return []
     held = [plan.schema.varying(name) for name in plan.party_names]
-    pairs = [pair for two in itertools.combinations(held, 2) for pair in itertools.product(*two)]
+    if outlook is None or sum(map(len, held)) < 2:
+        return []
+    noise = distances(outlook, _shares(plan, outlook))
+    inside = [pair for columns in held for pair in itertools.combinations(columns, 2)]
+    across = [pair for two in itertools.combinations(held, 2) for pair in itertools.product(*two)]
+    pairs, known = [*inside, *across], 0.0
     kinds: tuple[list[str], ...] = ([], [], [])
-    for pair, noise in zip(pairs, distances(outlook, _shares(plan, outlook)).across, strict=True):
-        trend = outlook.bins == 2 and {*plan.halved} & {*pair}
-        kind = 1 if trend else 0 if noise <= DEPENDENCE else 2
+    for pair, size in zip(pairs, [*noise.within, *noise.across], strict=True):
+        halved = [a in plan.halved for a in pair]
+        trend = outlook.bins == 2 and any(halved)
+        counts = [
+            outlook.bins if half else plan.schema.sizes[a]
+            for a, half in zip(pair, halved, strict=True)
+        ]
+        directions = 1 if trend else math.prod(count - 1 for count in counts)
+        least = least_known(float(size), directions)
+        known += math.exp(-least / DEPENDENCE)
+        kind = 2 if least > DEPENDENCE else 1 if trend else 0
         kinds[kind].append(" × ".join(plan.schema.names[a] for a in pair))
-    return [
-        f"{len(some):,} of {len(pairs):,} pairs of columns across parties {what}: {', '.join(first(some, MAX_PAIRS))}."
+    if known < 1:
+        return [NO_LINKS]
+    return [f"About {known:,.0f} of {len(pairs):,} pairs of columns {KNOWN}."] + [
+        f"{len(some):,} of {len(pairs):,} pairs of columns {what}: {', '.join(first(some, MAX_PAIRS))}."
         for some, what in zip(kinds, LINKS, strict=True)
         if some
     ]
+
+
+def least_known(noise: float, directions: int) -> float:
+    """The least dependence of a pair that is known in its noise, as a distance.
+
+    Squares of noise have the mean k and the variance 2 k in k directions; those of a dependence d with
+    a distance n of noise are k (0.8 d / n)² more, since a mean absolute value is 0.8 standard deviations.
+
+    Args:
+        noise: the expected distance of noise.
+        directions: dimensions of the dependence.
+    """
+    more = BEYOND_NOISE**2 + BEYOND_NOISE * math.sqrt(2 * directions)
+    return noise * math.sqrt(math.pi / 2 * more / directions)
 
 
 def useful(plan: Plan) -> Plan:

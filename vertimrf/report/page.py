@@ -22,6 +22,7 @@ from ..plan.defaults import INNER
 from ..plan.schema import Schema
 from ..plan.verdict import percent
 from ..privacy.label import EXACT, PrivacyLabel
+from ..server.released_figures import named
 from ..server.rows import decode_pieces
 from ..tables.columns import check_joined
 from ..tables.derived import opened as read_as
@@ -238,7 +239,7 @@ def _context(run: Run, content: Content) -> Fields:
         "trust": _trust(model, judged),
         "errors_in_words": words.errors_in_words(run.report.predicted, content.apart),
         "bars": figures.bars,
-        "links": words.links(_across(run)),
+        "links": words.links(_links(run)),
         "independent": _nanmean(pairs.truth),
     }
 
@@ -250,27 +251,25 @@ def _trust(model: Model, places: Sequence[Ints]) -> dict[Ints, Trust]:
     return dict(zip(places, model.trusts(names, by_rows=by_rows), strict=True))
 
 
-def _across(run: Run) -> dict[str, list[str]]:
-    """Pairs of columns across parties, by what is known of them."""
+def _links(run: Run) -> dict[str, list[str]]:
+    """Pairs of columns by what is known of them, the most dependent first."""
     schema, evidence = run.model.schema, run.model.evidence
     out: dict[str, list[str]] = {}
     if evidence is None:
         return out
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    lost, places = set(evidence.dropped), evidence.places
-    # The most dependent first.
+    lost, known, places = set(evidence.dropped), set(evidence.known), evidence.places
     order = sorted(
         itertools.combinations(varying, 2),
         key=lambda pair: -evidence.dependence[places[pair]] if pair in places else 0.0,
     )
     for pair in order:
-        if schema.at_one_party(pair):
-            continue
-        place, what = places.get(pair), evidence.kind(pair)
-        if place is not None:
-            hidden = evidence.dependence[place] <= evidence.noise[place]
-            what = words.LOST if pair in lost else words.HIDDEN if hidden else what
-        out.setdefault(what, []).append(" × ".join(schema.names[a] for a in pair))
+        what, said = evidence.kind(pair), " × ".join(schema.names[a] for a in pair)
+        if pair in known:
+            said = named(schema, evidence, pair)
+        elif pair in places:
+            what = words.LOST if pair in lost else words.HIDDEN
+        out.setdefault(what, []).append(said)
     return out
 
 

@@ -121,6 +121,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         message_bytes: size of the message by party. Only reports of trials have it.
         crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
+        known: a sentence on the pairs of columns that are known.
         verdict: how far the result was predicted to be trusted. Empty if the file does not say.
         predicted: errors, by the names of :class:`~vertimrf.plan.verdict.Errors`.
         workload: what the result is for, and the marginals that this became; sentences.
@@ -141,6 +142,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     message_bytes: dict[str, Count] = {}
     crossing: tuple[Texts, ...] = msgspec.field(name="cross_party_marginals", default=())
     warnings: Texts = ()
+    known: str = ""
     verdict: str = ""
     predicted: dict[str, Figure] = {}
     workload: Texts = ()

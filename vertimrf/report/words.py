@@ -25,8 +25,8 @@ from ..releases.register import sentence_of
 # What is known of pairs across parties, and how many of a kind are named.
 LOST, HIDDEN, MAX_LINKS = "lost", "hidden", 20
 LINKS = {
-    MEASURED: "are known: their measured dependence is more than the noise",
-    HIDDEN: "have less dependence than the noise of its measurement: whether they have any is not known",
+    MEASURED: "are known to depend on each other, and do so in the rows (in parts of the records, ± one standard error)",
+    HIDDEN: "were measured, and may be independent: noise alone can look like what was measured",
     IMPLIED: "were not measured, and follow from other pairs",
     LOST: "were measured, and the model has lost them: do not read their relation from the result",
     UNKNOWN: "are not known: do not read their relation from the result",
@@ -251,7 +251,7 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> Te
 
 
 def links(pairs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Sentences on what is known of pairs of columns across parties.
+    """Sentences on what is known of pairs of columns.
 
     Args:
         pairs: their names, by a key of ``LINKS``.

@@ -7,19 +7,26 @@ ledger's epsilon of a colluding party covers that (docs/threat-model.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..arrays import Fields, Texts
+from ..arrays import Fields, Pair, Texts
+from ..errors import first
 from ..message import Message
 from ..model.local_marginal import LocalMarginal, first_one_way
 from ..model.redraw import Noise
 from ..model.trust import Evidence
 from ..plan.plan import Plan
 from ..plan.schema import Schema
+from ..plan.verdict import percent
 
-# Pairs with a dropped dependence that are named.
+# Pairs with a dropped dependence, and known ones, that are named.
 MAX_NAMED = 5
+# A result with fewer columns than this part in known pairs is warned of.
+LINKED = 0.5
+# Further pairs with a dropped dependence that are named in one sentence.
+MAX_MORE = 20
 # Marginals, each with the number of its party.
 PartyMarginals = tuple[tuple[int, LocalMarginal], ...]
 
@@ -75,8 +82,46 @@ class ReleasedFigures:
         return {"records": round(records, 1), "one_way": one_way, "fine": fine, "pairs": pairs}
 
 
+def of_links(schema: Schema, evidence: Evidence) -> Texts:
+    """Warnings of relations between columns that the result does not show: most, or measured ones."""
+    return (*few_known(schema, evidence), *dropped_pairs(schema, evidence))
+
+
+def known_pairs(schema: Schema, evidence: Evidence) -> str:
+    """A sentence on the pairs of columns that are known, with the strongest; empty without pairs."""
+    every, known = math.comb(evidence.columns, 2), evidence.known
+    if not every:
+        return ""
+    if not known:
+        return f"Of {every:,} pairs of columns, none is known to depend on each other."
+    strongest = ", ".join(named(schema, evidence, pair) for pair in known[:MAX_NAMED])
+    return (
+        f"Of {every:,} pairs of columns, {len(known):,} are known to depend on each other, and do so in the result. The strongest, "
+        f"in parts of the records by which they differ from independent ones: {strongest}."
+    )
+
+
+def named(schema: Schema, evidence: Evidence, pair: Pair) -> str:
+    """A measured pair, its dependence, and the standard error of that."""
+    i = evidence.places[pair]
+    names = " × ".join(schema.names[a] for a in pair)
+    size, error = evidence.dependence[i], evidence.dependence_error[i]
+    return f"{names} {percent(float(size))} ± {percent(float(error))}"
+
+
+def few_known(schema: Schema, evidence: Evidence) -> Texts:
+    """A warning if most columns are in no pair that is known."""
+    linked = len({a for pair in evidence.known for a in pair})
+    if evidence.columns < 2 or linked >= LINKED * evidence.columns:
+        return ()
+    return (
+        f"Only {linked} of {evidence.columns} columns have a known relation to another column: do not read relations between "
+        "the others from the result. Fewer columns or values, more records, a larger epsilon or a --workload help.",
+    )
+
+
 def dropped_pairs(schema: Schema, evidence: Evidence) -> Texts:
-    """Warnings of measured dependences that the model has little of, strongest first."""
+    """Warnings of measured dependences that the model does not keep, strongest first."""
     lost = evidence.dropped
     out = []
     for pair in lost[:MAX_NAMED]:
@@ -87,8 +132,10 @@ def dropped_pairs(schema: Schema, evidence: Evidence) -> Texts:
             f"for {evidence.model_dependence[i]:.0%} in the model: do not read their relation from the result. "
             f"workload='{','.join(names)}' (--workload) gives it precedence."
         )
-    if len(lost) > MAX_NAMED:
-        out.append(f"The model drops the dependence of {len(lost) - MAX_NAMED} more pairs.")
+    if more := [" × ".join(schema.names[a] for a in pair) for pair in lost[MAX_NAMED:]]:
+        out.append(
+            f"The model drops more than a fifth of the dependence of {len(more)} more pairs: {', '.join(first(more, MAX_MORE))}."
+        )
     return tuple(out)
 
 

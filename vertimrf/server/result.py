@@ -19,7 +19,7 @@ from .parts import PartModel
 from .population import (
     Overlap,
 )
-from .released_figures import ReleasedFigures
+from .released_figures import ReleasedFigures, known_pairs
 from .shared_columns import Disagreement
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Result:
                 disagreement.to_json(self.plan) for disagreement in self.disagreements
             ],
             "warnings": list(self.warnings),
+            "known": known_pairs(self.plan.schema, self.figures.evidence),
             **stated(self.plan),
             "workload": list(self.plan.workload.in_words(self.plan.schema)),
             **(

@@ -15,7 +15,7 @@ from ..columns.places import Places
 from ..errors import TableError
 from ..kernels.jit import for_each
 from ..plan.defaults import HOLDERS_COLUMN
-from ..plan.equations import Equation, Rule
+from ..plan.equations import Equation, Rule, computed_domains
 from ..plan.rules import Order
 from ..plan.schema import Schema
 from .ordered import keep_order
@@ -65,7 +65,8 @@ def decode_pieces(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
     orders = [rule for rule in rules if isinstance(rule, Order)]
-    computed = {rule: rule.attribute(attributes) for rule in rules if isinstance(rule, Equation)}
+    computed = computed_domains((r for r in rules if isinstance(r, Equation)), attributes)
+    needed = {name for equation in computed for name in equation.columns}
     absent = np.broadcast_to(np.False_, codes.shape) if absent is None else absent
     # The density inside bins follows from the counts of all rows.
     inside = [
@@ -93,15 +94,16 @@ def decode_pieces(
         if orders:
             keep_order(orders, attributes, piece, absent[:, rows], drawn, again, rng)
         columns = _columns(attributes, piece, drawn)
+        terms = {
+            term.name: np.where(away, np.nan, term.coded_numbers(row, numbers))
+            for term, row, numbers, away in zip(
+                attributes, piece, drawn, absent[:, rows], strict=True
+            )
+            if term.name in needed
+        }
         for equation, attribute in computed.items():
-            terms = {
-                term.name: np.where(away, np.nan, term.coded_numbers(row, numbers))
-                for term, row, numbers, away in zip(
-                    attributes, piece, drawn, absent[:, rows], strict=True
-                )
-                if term.name in equation.columns
-            }
-            columns[equation.name] = attribute.typed(equation.total(terms, attribute))
+            terms[equation.name] = equation.total(terms, attribute)
+            columns[equation.name] = attribute.typed(terms[equation.name])
         yield pa.table(columns)
 
 

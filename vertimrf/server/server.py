@@ -32,6 +32,7 @@ from ..model.off_tree import fit_off_tree
 from ..model.redraw import Noise
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
+from ..model.tails import declining_tails
 from ..model.trend import as_trends, without_noise
 from ..model.trust import Evidence
 from ..options import RunOptions
@@ -57,7 +58,7 @@ from .population import (
     same_people,
     same_sizes,
 )
-from .released_figures import ReleasedFigures, dropped_pairs, fine_of, released_by
+from .released_figures import ReleasedFigures, fine_of, of_links, released_by
 from .result import Result
 from .shared_columns import Disagreement, disagreements, local_tree
 
@@ -135,7 +136,9 @@ class Server:
         with threads(self._options.num_threads), _naming(plan):
             with clock("InitMRF"):
                 local = tuple(
-                    measurement(plan, message, m) for message in ordered for m in message.marginals
+                    _settled(plan, measurement(plan, message, m))
+                    for message in ordered
+                    for m in message.marginals
                 )
                 party_counts = record_counts(plan, ordered)
             if same_sizes(party_counts):
@@ -315,7 +318,7 @@ class Server:
         (codes, holders), figures = self._sampled(
             estimates, fitted, others, bool(spanning), ledger, clock
         )
-        lost = dropped_pairs(plan.schema, figures.evidence)
+        lost = of_links(plan.schema, figures.evidence)
         return Result(
             plan,
             codes,
@@ -494,6 +497,15 @@ class Server:
                 f"The message of party {', '.join(missing)} is missing; the plan needs one per party."
             )
         return [by_party[i] for i in range(len(names))]
+
+
+def _settled(plan: Plan, m: Measurement) -> Measurement:
+    """A measurement, that of a column of numbers with declining tails."""
+    if len(m.attributes) > 1 or m.bins != (None,):
+        return m
+    places = plan.schema.attributes[m.attributes[0]].in_tails
+    counts = declining_tails(m.counts, m.errors, places)
+    return m if counts is m.counts else replace(m, counts=counts, settled=True)
 
 
 @contextmanager

@@ -156,12 +156,19 @@ def breaking(source: Source, schema: Schema, read: ReadOptions = DEFAULT) -> dic
             for piece in pieces.read(columns, lambda *_: None):
                 stated = numbers_of(piece, schema.domains[equation.name], pieces.where)
                 total = _total(equation, piece, schema.domains, pieces.where)
-                out[equation] = out[equation].then(Tally.of(differ(stated, total), before))
+                broken = differ(stated, total, equation.tolerance(schema.domains))
+                out[equation] = out[equation].then(Tally.of(broken, before))
                 before += piece.num_rows
     return out
 
 
-def differ(one: Floats, other: Floats) -> Flags:
-    """Which numbers differ by more than the error of floating point; NaN equals NaN."""
-    out: Flags = ~np.isclose(one, other, RELATIVE, ABSOLUTE, equal_nan=True)
+def differ(one: Floats, other: Floats, tolerance: float = 0.0) -> Flags:
+    """Which numbers differ by more than the error of floating point; NaN equals NaN.
+
+    Args:
+        one, other: the numbers [each shape=(n,), float64].
+        tolerance: by which they may differ besides: a part of them or, below 1, a number.
+    """
+    relative, absolute = RELATIVE + tolerance, ABSOLUTE + tolerance
+    out: Flags = ~np.isclose(one, other, relative, absolute, equal_nan=True)
     return out

@@ -22,7 +22,7 @@ from .arrow import Pieces, header_doubt
 from .columns import without_column
 from .csv_file import csv_head, csv_header, encoding_of
 from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
-from .offers import offers
+from .offers import Offer, offers, taken_over
 from .parts import Part
 from .read_options import DEFAULT, ReadOptions
 from .sources import (
@@ -67,10 +67,20 @@ class Draft:
     Attributes:
         schema: the schema, marked ``public=False``.
         flags: unusual columns, table by table.
+        likely: what holds in every record of a table, and may be a rule.
     """
 
     schema: Schema
     flags: tuple[Flag, ...]
+    likely: tuple[Offer, ...] = ()
+
+    def with_rules(self) -> Schema:
+        """The schema with the likely rules, and without the columns that they compute.
+
+        They hold in the records, as the domains do: whoever takes them over states that they are
+        public knowledge.
+        """
+        return taken_over(self.schema, self.likely)[0]
 
     def __repr__(self) -> str:
         return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags)])
@@ -133,11 +143,15 @@ def draft_schema(
         )
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
+    likely: list[Offer] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         check_ids(table, id, f"Table {i + 1}")
         kept = [name for name in table.column_names if name != id and name not in dropped]
-        parties[party], flagged = _attributes(tables, chosen, table.select(kept), party, dates)
+        parties[party], flagged, offered = _attributes(
+            tables, chosen, table.select(kept), party, dates
+        )
         flags += flagged
+        likely += offered
         if not parties[party]:
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
@@ -158,7 +172,7 @@ def draft_schema(
     ]
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
-    return Draft(schema, (*flags, *differ))
+    return Draft(schema, (*flags, *differ), tuple(likely))
 
 
 def _attributes(
@@ -167,8 +181,10 @@ def _attributes(
     table: pa.Table,
     party: str,
     dates: DateOrder | None,
-) -> tuple[list[Attribute], list[Flag]]:
-    """Draft the attributes of a party's table, one of several tables; ``chosen`` says whether their types were."""
+) -> tuple[list[Attribute], list[Flag], tuple[Offer, ...]]:
+    """Draft the attributes of a party's table, one of several tables, with what likely holds of them;
+    ``chosen`` says whether their types were.
+    """
     attributes: list[Attribute] = []
     flags: list[Flag] = []
     for name in table.column_names:
@@ -192,10 +208,9 @@ def _attributes(
             attributes.append(replace(drafted, source=DRAFTED))
         except Excluded as reason:
             flag(str(reason), "left out")
-    for rule, problem, done in offers(table, attributes):
-        done += f', and write rules = ["{rule}"] if this is a rule; every synthetic row keeps it'
-        flags.append(Flag(party, rule.name, problem, done))
-    return attributes, flags
+    likely = tuple(offers(table, attributes))
+    flags += [Flag(party, offer.column, offer.found, offer.done) for offer in likely]
+    return attributes, flags, likely
 
 
 def joint_form(

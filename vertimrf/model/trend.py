@@ -96,7 +96,7 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     ]
     one, other = (_scores(cut.counts, each) for cut, each in zip(mine, bins, strict=True))
     tables = total * normal_tables(one, other, CORRELATIONS)
-    misfits = np.array([m.squares(table) for table in tables])
+    misfits = m.squares_of_each(tables)
     beyond = misfits.min() - m.dimensions
     if beyond > BEYOND * math.sqrt(2 * m.dimensions):
         return m

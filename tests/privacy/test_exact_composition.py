@@ -15,6 +15,7 @@ from scipy import integrate, optimize
 
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import delta as accounted_delta
+from vertimrf.privacy.choice import ChoiceEvent
 from vertimrf.privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -75,7 +76,20 @@ def count_sketch_moments(event):
     return atom_moments(np.log(present), law * present, law)
 
 
+def choice_moments(event):
+    """The dominating pair's, whose loss has the density e^(x / 2), up to a factor, on [-range, range]."""
+    half = 0.5 * event.range
+
+    def of(z):
+        z = np.asarray(z) + 0.5
+        return half * np.sinh(2 * half * z) / (2 * half * z) / np.sinh(half)
+
+    return of, of
+
+
 def moments(event):
+    if isinstance(event, ChoiceEvent):
+        return choice_moments(event)
     if isinstance(event, GaussianEvent):
         return gaussian_moments(event)
     if isinstance(event, SketchEvent):
@@ -195,6 +209,14 @@ def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(n
             <= accounted_delta(events, factor * stated)
             <= exact * 1.1 + 1e-2 * at
         )
+
+
+@pytest.mark.parametrize("choices", [ChoiceEvent(60.0, 1, 40), ChoiceEvent(400.0, 16, 300)])
+def test_choices_beside_counts_are_priced_exactly(choices):
+    events = [choices, GaussianEvent(40.0, 1, 20)]
+    for epsilon in (0.5, 1.0, 1.7):
+        (exact,) = exact_deltas(events, [epsilon])
+        assert exact * (1 - 1e-6) <= accounted_delta(events, epsilon) <= exact * 1.1
 
 
 def test_more_groups_than_noise_are_priced_exactly():

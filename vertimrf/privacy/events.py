@@ -19,6 +19,8 @@ from scipy import special
 from ..arrays import Floats, Ints
 from ..errors import PrivacyError
 from ..files.convert import Number
+from .checks import MAX_REPETITIONS, MAX_SENSITIVITY, check_number, check_whole
+from .choice import ChoiceEvent
 from .count_sketch import RARE, REACH, Law, backward_renyi, excess, forward_renyi, ratio_law
 from .losses import (
     LACKING,
@@ -46,9 +48,7 @@ GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
 # Bounds within which every formula here keeps its digits; all are far beyond any use.
 MIN_SCALE, MAX_SCALE = 1e-6, 1e100
 MIN_EPSILON, MAX_EPSILON = 1e-12, 1e4
-MAX_REPETITIONS = 10**9
 MAX_PHANTOMS = 10**12
-MAX_SENSITIVITY = 10**9
 MAX_LEVEL = 1 << 16
 # Largest numbers of outcomes that are computed one by one: of a sketch event, and sums of a count
 # sketch's noise.
@@ -77,10 +77,10 @@ class GaussianEvent(Mechanism, frozen=True, tag="gaussian"):
     count: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MAX_SENSITIVITY)
-        _check_whole("a Gaussian event's count", self.count, MAX_REPETITIONS)
+        check_whole("a Gaussian event's sensitivity", self.sensitivity, MAX_SENSITIVITY)
+        check_whole("a Gaussian event's count", self.count, MAX_REPETITIONS)
         least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
-        _check_number("a Gaussian event's sigma", self.sigma, least, most)
+        check_number("a Gaussian event's sigma", self.sigma, least, most)
 
     @property
     def spread(self) -> float:
@@ -143,9 +143,9 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
     attributes_per_key: int = 2
 
     def __post_init__(self) -> None:
-        _check_whole("a sketch event's number of phantoms", self.phantoms, MAX_PHANTOMS)
-        _check_whole("a sketch event's number of keys", self.keys, MAX_REPETITIONS)
-        _check_whole(
+        check_whole("a sketch event's number of phantoms", self.phantoms, MAX_PHANTOMS)
+        check_whole("a sketch event's number of keys", self.keys, MAX_REPETITIONS)
+        check_whole(
             "a sketch event's number of attributes per key", self.attributes_per_key, MAX_ATTRIBUTES
         )
         # Levels start at 1, so a ceiling of 1 would publish a constant.
@@ -154,13 +154,13 @@ class SketchEvent(Mechanism, frozen=True, tag="sketches"):
                 f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too "
                 "many outcomes to price: take fewer levels."
             )
-        _check_whole("a sketch event's ceiling", self.ceiling, MAX_LEVEL, least=2)
-        _check_whole("a sketch event's floor", self.floor, MAX_LEVEL, least=0)
+        check_whole("a sketch event's ceiling", self.ceiling, MAX_LEVEL, least=2)
+        check_whole("a sketch event's floor", self.floor, MAX_LEVEL, least=0)
         if not self.floor < self.ceiling:
             raise PrivacyError(
                 f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}."
             )
-        _check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
+        check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
 
     @property
     def count(self) -> int:
@@ -251,21 +251,21 @@ class CountSketchEvent(Mechanism, frozen=True, tag="count-sketch", omit_defaults
     parties: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a count sketch's number of groups", self.groups, MAX_ATTRIBUTES)
-        _check_whole("a count sketch's number of buckets", self.buckets, MAX_BUCKETS)
-        _check_whole("a count sketch's number of repetitions", self.repetitions, MAX_REPETITIONS)
+        check_whole("a count sketch's number of groups", self.groups, MAX_ATTRIBUTES)
+        check_whole("a count sketch's number of buckets", self.buckets, MAX_BUCKETS)
+        check_whole("a count sketch's number of repetitions", self.repetitions, MAX_REPETITIONS)
         least = max(MIN_COUNT_VARIANCE, self.groups / MAX_GROUPS_PER_VARIANCE)
-        _check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
-        _check_whole("a count sketch's number of parties", self.parties, MAX_ATTRIBUTES)
+        check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
+        check_whole("a count sketch's number of parties", self.parties, MAX_ATTRIBUTES)
         if self.records > 1:
             least = max(least, MIN_VARIANCE_PER_VALUE * self.groups * self.records)
-            _check_whole(
+            check_whole(
                 "a count sketch's buckets, with several records of a person,",
                 self.buckets,
                 MAX_BUCKETS,
                 MIN_BUCKETS,
             )
-        _check_number("a count sketch's noise variance", self.variance, least, MAX_COUNT_VARIANCE)
+        check_number("a count sketch's noise variance", self.variance, least, MAX_COUNT_VARIANCE)
         sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
         if sums > (MAX_SUMS if self.records == 1 else MAX_PERSON_SUMS):
             raise PrivacyError(
@@ -368,10 +368,10 @@ class GeometricEvent(Symmetric, frozen=True, tag="geometric"):
 
     def __post_init__(self) -> None:
         # Every noise value up to the sensitivity is a separate atom.
-        _check_whole("a geometric event's sensitivity", self.sensitivity, 1 << 20)
-        _check_whole("a geometric event's count", self.count, MAX_REPETITIONS)
+        check_whole("a geometric event's sensitivity", self.sensitivity, 1 << 20)
+        check_whole("a geometric event's count", self.count, MAX_REPETITIONS)
         least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
-        _check_number("a geometric event's scale", self.scale, least, most)
+        check_number("a geometric event's scale", self.scale, least, most)
 
     @property
     def pure_epsilon(self) -> float:
@@ -414,7 +414,7 @@ class ThresholdEvent(Mechanism, frozen=True, tag="threshold"):
     def __post_init__(self) -> None:
         # The noise checks scale and sensitivity.
         least = self.noise.sensitivity + 1
-        _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least)
+        check_whole("a threshold event's threshold", self.threshold, 1 << 62, least)
 
     @property
     def noise(self) -> GeometricEvent:
@@ -486,9 +486,9 @@ class GRREvent(Symmetric, frozen=True, tag="grr"):
             raise PrivacyError(
                 f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}."
             )
-        _check_number("a randomised response's epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
+        check_number("a randomised response's epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
         for size in self.sizes:
-            _check_whole("a randomised response's number of values", size, MAX_LEVEL)
+            check_whole("a randomised response's number of values", size, MAX_LEVEL)
         if not any(size > 1 for size in self.sizes):
             raise PrivacyError(
                 "A randomised-response event needs an attribute of at least 2 values."
@@ -512,7 +512,13 @@ class GRREvent(Symmetric, frozen=True, tag="grr"):
 
 # What an event of a ledger can be.
 Event: TypeAlias = (
-    CountSketchEvent | GaussianEvent | GeometricEvent | GRREvent | SketchEvent | ThresholdEvent
+    ChoiceEvent
+    | CountSketchEvent
+    | GaussianEvent
+    | GeometricEvent
+    | GRREvent
+    | SketchEvent
+    | ThresholdEvent
 )
 
 
@@ -524,27 +530,10 @@ def under_replacement(event: Event) -> Event:
     Raises:
         PrivacyError: the event is a sketch, for which there is no such price.
     """
-    if isinstance(event, GaussianEvent | GeometricEvent | ThresholdEvent):
+    if isinstance(event, ChoiceEvent | GaussianEvent | GeometricEvent | ThresholdEvent):
         return structs.replace(event, sensitivity=2 * event.sensitivity)
     if isinstance(event, GRREvent):
         return event
     raise PrivacyError(
         f"A {type(event).__name__} has no price for replacing a record; use add or remove."
     )
-
-
-def _check_whole(what: str, value: int, most: int, least: int = 1) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        bound = (
-            f"at most {most:,}" if isinstance(value, int) and value > most else f"at least {least}"
-        )
-        raise PrivacyError(
-            f"{what[0].upper()}{what[1:]} must be a whole number of {bound}, not {value}."
-        )
-
-
-def _check_number(what: str, value: float, least: float, most: float) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-        raise PrivacyError(
-            f"{what[0].upper()}{what[1:]} must be a number from {least:g} to {most:g}, not {value}."
-        )

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..arrays import Integers, Integral
-from .sampler import Stream, discrete_gaussian, two_sided_geometric
+from .sampler import Stream, discrete_gaussian, exponential_choice, two_sided_geometric
 
 
 class KeyedNoise:
@@ -54,6 +54,22 @@ class KeyedNoise:
         P(x) is proportional to exp(-|x| / scale).
         """
         return self._added(two_sided_geometric, "geometric", values, scale)
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Choose a candidate: P(candidate) is proportional to exp(score / scale).
+
+        Args:
+            scores: a score for each candidate [shape=(candidates,), int64].
+            scale: of the scores, above 0 (:class:`vertimrf.privacy.choice.ChoiceEvent`).
+
+        Returns:
+            Index of the chosen candidate.
+
+        Raises:
+            PrivacyError: there is no candidate, or the scale is out of range.
+        """
+        exact = np.ascontiguousarray(scores, np.int64)
+        return exponential_choice(self._draw("choice", scale, exact), exact, scale)
 
     def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
         """A function that returns random bytes for noise on values whose digest ``exact`` gives."""

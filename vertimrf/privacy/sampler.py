@@ -1,4 +1,4 @@
-"""Discrete Gaussian and two-sided geometric noise, drawn by inverting their distributions.
+"""Discrete Gaussian and two-sided geometric noise, and choices, drawn by inverting their distributions.
 
 A draw is a function of one uniform number U in [0, 1). First, 64 bits of U are read. They determine
 nearly every draw by a table in double precision, whose errors are far below the margin around each
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import hmac
+import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -43,6 +44,8 @@ REACH, EXACT_REACH = 9, 19
 MARGIN = 2.0**-38
 # Relative and absolute margin for logarithms.
 LOG_MARGIN = 2.0**-46
+# Most candidates of a choice, and the margin around their cumulative probabilities.
+MAX_CANDIDATES, CHOICE_MARGIN = 1 << 22, 2.0**-28
 
 
 class Stream:
@@ -200,6 +203,53 @@ def _exact_geometric(number: int, scale: float) -> int:
     with localcontext() as context:
         context.prec = DIGITS
         return int(-Decimal(scale) * (Decimal(2 * number + 1) / 2 ** (BITS + 1)).ln())
+
+
+def exponential_choice(stream: Stream, scores: Integers, scale: float) -> int:
+    """Choose a candidate with a probability proportional to exp(score / scale).
+
+    In double precision a score's weight has a relative error below 2^-42, because weights whose
+    logarithm is below -745 are 0; a cumulative sum of n weights has n 2^-53 more. Both are far below
+    the margin. Within it, weights are computed to 100 digits.
+
+    Args:
+        stream: source of uniform bits.
+        scores: a score for each candidate [shape=(n,), int64].
+        scale: above 0, at most MAX_SCALE.
+
+    Returns:
+        Index of the chosen candidate.
+
+    Raises:
+        PrivacyError: there is no candidate, there are more than MAX_CANDIDATES, or the scale lies
+            outside its range.
+    """
+    _check_scale(scale)
+    if not 0 < scores.size <= MAX_CANDIDATES:
+        raise PrivacyError(
+            f"A choice is among 1 to {MAX_CANDIDATES:,} candidates, not {scores.size:,}; choose among fewer columns."
+        )
+    words, first = stream.words(1)
+    below = (int(scores.max()) - scores).astype(np.float64)
+    reached = np.cumsum(np.exp(-below / scale))
+    uniform = (int(words[0]) + 0.5) * 2.0**-FIRST_BITS
+    low, high = (
+        int(np.searchsorted(reached, (uniform + margin) * reached[-1], side="right"))
+        for margin in (-CHOICE_MARGIN, CHOICE_MARGIN)
+    )
+    if low == high < scores.size:
+        return low
+    return _exact_choice(stream.number(int(words[0]), first), scores.tolist(), scale)
+
+
+def _exact_choice(number: int, scores: list[int], scale: float) -> int:
+    """The choice of U = (number + 1/2) / 2^256."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        best, divisor = max(scores), Decimal(scale)
+        reached = list(itertools.accumulate((Decimal(s - best) / divisor).exp() for s in scores))
+        uniform = Decimal(2 * number + 1) / 2 ** (BITS + 1)
+        return bisect.bisect_right(reached, uniform * reached[-1])
 
 
 def _check_scale(scale: float) -> None:

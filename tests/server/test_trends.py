@@ -24,7 +24,6 @@ SIZES = (42, 40, 50, 45)
 CASES = {
     "count sketches": (SIZES[:2], SIZES[2:], {}),
     "encrypted counts": (SIZES[:2], SIZES[2:], {"encoder": "encrypted"}),
-    "one holder": (SIZES, (), {}),
 }
 # Standard deviations of a Gaussian that are exceeded with a chance of 1e-5, either way.
 RARE = 4.42
@@ -113,7 +112,7 @@ def test_the_synthesizer_of_one_holder_keeps_them_too():
     assert np.abs(found - across(plan, codes)).max() < RARE * stated_error(plan)
 
 
-@pytest.mark.parametrize("case", ["count sketches", "one holder"])
+@pytest.mark.parametrize("case", ["count sketches"])
 def test_draws_of_a_released_model_keep_them(case, tmp_path):
     """Through its file, which has which measurements were read as trends. A draw's correlation is off by the noise of two."""
     codes = gaussian_codes(SIZES, RECORDS, CORRELATION)

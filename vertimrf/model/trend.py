@@ -160,7 +160,11 @@ def normal_tables(one: Floats, other: Floats, correlations: Floats) -> Floats:
 
 def _scores(counts: Floats, bins: Integers) -> Floats:
     """Normal scores of the edges of bins [shape=(bins + 1,), float64]."""
-    mass = np.bincount(bins, weights=np.maximum(counts, 0.0))
+    return edge_scores(np.bincount(bins, weights=np.maximum(counts, 0.0)).astype(np.float64))
+
+
+def edge_scores(mass: Floats) -> Floats:
+    """Normal scores of the edges of bins of so many records [shape=(bins + 1,), float64]."""
     below = np.cumsum(mass)[:-1] / max(float(mass.sum()), TINY)
     inner = np.clip(special.ndtri(np.clip(below, 0.0, 1.0)), -FAR, FAR)
     inner[np.abs(inner) < TINY] = TINY

@@ -134,6 +134,15 @@ def chosen(codes, plan, seed=0, wanted=None):
     return out
 
 
+def test_what_a_workload_asks_for_is_measured_once_in_the_same_bins():
+    """With so much noise, in halves alone."""
+    plan = LocalPlan(20.0, 0.0, 4096, 10**6, 10**5, False, True, 0.0, 31, 40.0)
+    wanted = Workload((((0, 1), 1.0),))
+    measured = [(m.attributes, m.parts) for m in chosen(chain(), plan, 0, wanted).released]
+    assert measured[0] == ((0, 1), (2, 2))
+    assert len(measured) == len(set(measured))
+
+
 def test_one_record_moves_a_score_by_at_most_one():
     """By its cell alone, whatever the released figures are."""
     rng = np.random.default_rng(0)

@@ -109,7 +109,8 @@ class ChosenPairs:
         left = plan.units - self._asked(asked)
         units = max(int(COARSE * left) // plan.choices, 1)
         tree = self._tree(exact, [m for m in asked if len(m) == 2])
-        for pair in tree:
+        # What a workload asks for may have been measured so.
+        for pair in [each for each in tree if each not in self._tables]:
             self._release(pair, self._coarse_of(pair), exact[pair], units)
         more = self._further(exact)
         for pair in more:

@@ -103,7 +103,8 @@ def test_independent_columns_get_no_false_links(seed):
 def test_the_synthesizer_of_one_holder_keeps_them_too():
     """As a run of the protocol with one party."""
     codes = gaussian_codes(SIZES, RECORDS, CORRELATION)
-    plan = plan_of("one holder")
+    plan = plan_with(schema_of(one=SIZES), expected_records=RECORDS)
+    assert plan.local[0].choices == 6
     planning = PlanOptions(expected_records=RECORDS)
     one = Synthesizer(plan.schema, planning=planning)
     table = pa.table(dict(zip(plan.schema.names, codes, strict=True)))

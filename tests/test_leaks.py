@@ -32,6 +32,7 @@ from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.groups import released_sizes
+from vertimrf.privacy.choice import ChoiceEvent
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder, adding, code_steps
@@ -66,6 +67,10 @@ class Tape:
             return FixedNoise(2).gaussian(values, sigma)
         self.queries.append((sigma, np.array(values)))
         return self._answer(lambda: self.source.gaussian(values, sigma))
+
+    def choose(self, scores, scale):
+        self.queries.append((scale, np.array(scores)))
+        return self._answer(lambda: self.source.choose(scores, scale))
 
     def stream(self, exact):
         fresh = self.source.stream(exact)
@@ -109,7 +114,7 @@ CASES = {
         3000,
         {"encoder": "encrypted", "keys": None, "shares": SHARES},
     ),
-    "halved at one holder": (((90, 5, 60),), 3000, {"encoder": "count-sketch"}),
+    "chosen at one holder": (((20,) * 12,), 3000, {"encoder": "count-sketch", "epsilon": 1.0}),
     "shared columns": (
         ((6, 5, 4, 7), (4,)),
         3000,
@@ -144,8 +149,9 @@ def plan_of(case):
     assert len(plan.agreement) == (common > 0)
     assert (len(plan.halved) > 1) == case.startswith("halved")
     assert [local.score_sigma > 0 for local in plan.local] == [
-        case not in ("one clique", "halved at one holder") and len(columns) > 1 for columns in sizes
+        case not in ("one clique", "chosen at one holder") and len(columns) > 1 for columns in sizes
     ]
+    assert any(local.choices for local in plan.local) == case.startswith("chosen")
     return plan
 
 
@@ -291,11 +297,12 @@ def units_of(sigma, unit_sigma):
 
 
 def priced(plan, name):
-    """A party's Gaussian events by their noise, which tells them apart."""
+    """A party's Gaussian events and choices by their noise, which tells them apart."""
     events = [entry.event for entry in plan.entries() if entry.party == name]
-    assert all(isinstance(event, GaussianEvent) for event in events)
-    assert len({event.sigma for event in events}) == len(events)
-    return {event.sigma: event for event in events}
+    assert all(isinstance(event, ChoiceEvent | GaussianEvent) for event in events)
+    by_noise = {e.scale if isinstance(e, ChoiceEvent) else e.sigma: e for e in events}
+    assert len(by_noise) == len(events)
+    return by_noise
 
 
 def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
@@ -305,7 +312,10 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         allowed = priced(plan, name)
         asked = Counter()
         for noise, exact in given.tape.queries:
-            if noise == local.score_sigma:
+            if noise == local.choice_scale:
+                # One is chosen of all candidates.
+                asked[noise] += 1
+            elif noise == local.score_sigma:
                 # R-scores are queries of one number each; a marginal is one query however many cells it has.
                 asked[noise] += exact.size
             elif noise in allowed and noise != local.unit_sigma:
@@ -316,8 +326,10 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         assert set(asked) == set(allowed)
         for noise, count in asked.items():
             # Units are whole, so a few may be left over; everything else is asked exactly as ledgered.
+            # Of chosen pairs only strong ones are measured again.
+            part = 0.4 if local.choices else 0.9
             least = (
-                0.9 * allowed[noise].count if noise == local.unit_sigma else allowed[noise].count
+                part * allowed[noise].count if noise == local.unit_sigma else allowed[noise].count
             )
             assert least <= count <= allowed[noise].count
         seen += len(allowed)
@@ -533,7 +545,7 @@ def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(
         events = priced(plan, plan.party_names[party])
         for (noise, with_it), (_, without) in zip(*(tape.queries for tape in tapes), strict=True):
             moved = np.abs(with_it - without)
-            if noise == local.score_sigma:
+            if noise in (local.score_sigma, local.choice_scale):
                 assert moved.max() <= events[noise].sensitivity
             elif noise in events and noise != local.unit_sigma:
                 assert moved.sum() == events[noise].sensitivity == 1
@@ -639,6 +651,7 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
             "attributes",
             "sigma",
             "units",
+            *(["parts"] if plan.local[party].choices else []),
         }
         noises = [noise for noise, _ in given.tape.queries]
         count = None if party else given.tape.answers[noises.index(plan.count_sigma)][0]

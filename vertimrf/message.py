@@ -35,6 +35,7 @@ from .model.local_marginal import (
 )
 from .model.measurement import BinMap, bin_table, binned_sizes
 from .plan.groups import BinMaps, cut_groups
+from .plan.local_bins import cuttings
 from .plan.local_plan import LocalPlan
 from .plan.merging import merged_values, merging
 from .plan.plan import Plan
@@ -104,6 +105,7 @@ class Message:
             "count": self.count,
             "marginals": [
                 {"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units}
+                | ({"parts": list(m.parts)} if m.parts else {})
                 for m in self.marginals
             ],
         }
@@ -347,14 +349,17 @@ def _marginals(
 ) -> list[LocalMarginal]:
     """Local marginals, each checked against the plan.
 
-    The one-way marginals determine which values the larger ones merge. A party measures no set of
-    attributes twice among these, and none that its cliques cannot hold.
+    The one-way marginals determine which values the larger ones merge: all in the same way or, where
+    the party chose its pairs, into the numbers of bins that it states. A party measures no set of
+    attributes twice among these, in the same bins, and none that its cliques cannot hold.
     """
-    sizes, name = plan.schema.sizes, plan.party_names[party]
+    sizes, name, local = plan.schema.sizes, plan.party_names[party], plan.local[party]
     varying = plan.schema.varying(name)
     marginals: list[LocalMarginal] = []
     merged: dict[int, BinMap] = {}
-    others: set[Ints] = set()
+    alone: dict[int, Floats] = {}
+    cuts = dict(zip(varying, cuttings(plan.schema, varying), strict=True))
+    others: set[tuple[Ints, Ints]] = set()
     for i, entry in enumerate(entries):
         attributes = tuple(int(a) for a in entry["attributes"])
         if list(attributes) != sorted(set(attributes) & set(varying)):
@@ -362,25 +367,39 @@ def _marginals(
                 f"marginal {i} is of attributes that are not the party's own, or not in order."
             )
         if i == len(varying) and [m.attributes for m in marginals] == [(a,) for a in varying]:
-            merged = _merged(plan, party, one_way_counts(marginals))
-        bins = tuple(merged.get(a) for a in attributes)
+            alone = one_way_counts(marginals)
+            merged = _merged(plan, party, alone)
+        parts = tuple(int(k) for k in entry.get("parts", ()))
+        if bool(parts) != bool(local.choices and i >= len(varying)) or (
+            parts and (len(parts) != len(attributes) or min(parts) < 2)
+        ):
+            raise MessageError(f"marginal {i} states bins that the plan does not ask for.")
+        if parts:
+            bins = tuple(
+                cuts[a].bins(alone[a], local.one_way_sigma, k)
+                for a, k in zip(attributes, parts, strict=True)
+            )
+        else:
+            bins = tuple(merged.get(a) for a in attributes)
         shape = binned_sizes([sizes[a] for a in attributes], bins)
-        contrasts = plan.local[party].contrasted(shape)
+        contrasts = local.contrasted(shape)
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         kept = tuple(1 if axis in contrasts else count for axis, count in enumerate(shape))
         counts = _array(arrays, f"marginal{i}", np.int64, kept)
         merging_bins = bins if any(m is not None for m in bins) else ()
-        marginals.append(LocalMarginal(attributes, counts, sigma, units, merging_bins, contrasts))
-        large = len(shape) > 1 and math.prod(shape) > plan.local[party].largest_clique
-        if large or attributes in others:
+        marginals.append(
+            LocalMarginal(attributes, counts, sigma, units, merging_bins, contrasts, parts)
+        )
+        large = len(shape) > 1 and math.prod(shape) > local.largest_clique
+        if large or (attributes, parts) in others:
             raise MessageError(
                 f"marginal {i} repeats another, or has more cells than the plan allows: have it made again."
             )
         if i >= len(varying):
-            others.add(attributes)
-    _check_marginals(marginals, plan.local[party], varying, plan.expected_records)
+            others.add((attributes, parts))
+    _check_marginals(marginals, local, varying, plan.expected_records)
     return marginals
 
 
@@ -511,7 +530,7 @@ def bins_of(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> tuple[BinM
 
 def _merged(plan: Plan, party: int, one_way: Mapping[int, Floats]) -> dict[int, Integers]:
     """Maps code -> merged value of a party's long domains and halved attributes."""
-    long = merging(plan.schema, plan.party_names[party], plan.halved_locally)
+    long = merging(plan.schema, plan.party_names[party])
     return merged_values(one_way, plan.local[party].one_way_sigma, long)
 
 

@@ -76,6 +76,10 @@ def test_contrasts_are_told_from_what_was_not_measured():
     assert m.squares(other) < 1e-20
     assert m.signal(other) == 0
     np.testing.assert_allclose(m.squares(m.counts + np.array([[2.0], [-2.0]])), 6)
+    # Several models at once.
+    tables = rng.normal(size=(5, 2, 3)) * 10
+    each = [m.squares(table) for table in tables]
+    np.testing.assert_allclose(m.squares_of_each(tables), each)
     # Where the mean is known, it is met like the rest, and adds no noise.
     known = replace(m, completed=True)
     assert known.dimensions == 3

@@ -338,18 +338,6 @@ def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
             read(plan, message, marginals=bad)
 
 
-def test_a_holder_of_halved_attributes_measures_all_their_pairs():
-    """Also those that no clique would hold: each is one number, and together they cost one release."""
-    plan = plan_with(schema_of(one=(40,) * 12), expected_records=1000, tau=1000, nonce="pairs")
-    assert plan.halved == tuple(range(12))
-    (message,) = messages(plan, np.random.default_rng(0).integers(0, 40, (12, 1000)))
-    pairs = [m for m in read(plan, message).marginals if len(m.attributes) == 2]
-    assert {m.attributes for m in pairs} == set(itertools.combinations(range(12), 2))
-    assert {m.counts.shape for m in pairs} == {(1, 1)}
-    assert len({m.units for m in pairs}) == 1
-    assert sum(m.units for m in pairs) <= plan.local[0].units
-
-
 def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
     runs = (long_message(seed) for seed in range(25))
     assert_standard(

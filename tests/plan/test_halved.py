@@ -13,7 +13,7 @@ from vertimrf import Attribute, Impossible, Plan, Schema
 from vertimrf.errors import PlanError
 from vertimrf.plan.binning import halves
 from vertimrf.plan.groups import cut_groups
-from vertimrf.plan.merging import Merging, kept_apart, mergeable, merging
+from vertimrf.plan.merging import kept_apart, mergeable, merging
 from vertimrf.plan.shares import (
     BINNED,
     LEAST_BINS,
@@ -63,7 +63,7 @@ def test_long_attributes_are_halved_until_records_or_budget_show_their_values(en
     assert [group.size for group in plan.groups if not group.parity] == [2, 5, 2, 2]
     # As contrasts, which are priced as those of two values.
     assert {0, 2} & set(plan.sketch.contrasts)
-    assert not plan.halved_locally
+    assert plan.coarse == {0, 2}
     assert plan.ledger().epsilon <= 1
 
 
@@ -89,15 +89,12 @@ def test_they_have_more_bins_than_halves_where_noise_leaves_enough(encoder):
     assert "by a trend alone" not in " ".join(links(plan))
 
 
-def test_a_single_holder_measures_the_contrasts_of_all_pairs():
-    plan = plan_with(schema_of(one=(40, 5, 30, 2)), expected_records=RECORDS)
-    assert plan.halved == plan.halved_locally == (0, 2)
-    assert plan.local[0].contrasts
-    # Without R-scores, which would choose among pairs.
-    assert not plan.local[0].score_sigma
+def test_a_single_holder_halves_nothing():
+    """It measures values, or chooses its pairs."""
+    for sizes in ((40, 5, 30, 2), (40,) * 12):
+        assert halved(schema_of(one=sizes)) == set()
     # A party whose partner has only columns of one value is one, too.
-    beside = plan_with(schema_of(one=(40, 5), two=(1,)), expected_records=RECORDS)
-    assert beside.halved_locally == beside.halved
+    assert halved(schema_of(one=(40, 5), two=(1,))) == set()
 
 
 def test_what_has_to_keep_its_values_is_never_halved():
@@ -119,10 +116,10 @@ def test_what_has_to_keep_its_values_is_never_halved():
     assert halved(schema_of(one=(400,))) == set()
 
 
-def test_halved_attributes_are_merged_where_a_party_measures_them_so():
+def test_attributes_that_pairs_merge_are_not_kept_apart():
     a, b, x, y = range(4)
     assert merging(LONG, "one") == {}
-    assert merging(LONG, "one", (a, x)) == {a: Merging(ordered=True, halved=True)}
+    assert kept_apart(LONG) == {a, b, x, y}
     assert kept_apart(LONG, (a, x)) == {b, y}
 
 
@@ -201,9 +198,3 @@ def test_the_verdict_says_what_correlations_across_parties_are_off_by():
     alone = verdict(plan_with(schema_of(one=(40, 5)), expected_records=RECORDS))
     assert math.isnan(alone.errors.correlation)
     assert "correlations" not in str(alone)
-
-
-def test_a_single_holder_halves_if_most_columns_are_long():
-    """Else it finds the pairs worth measuring by their R-scores."""
-    assert halved(schema_of(one={"a": 40, "b": 5, "c": 4, "d": 3, "e": 2})) == set()
-    assert halved(schema_of(one={"a": 40, "b": 5, "c": 40, "d": 3})) == {"a", "c"}

@@ -56,6 +56,8 @@ class LocalMarginal:
             marginals (:mod:`vertimrf.plan.merging`), and are not sent.
         contrasts: axes of two values along which counts are those of the first value minus those of
             the second.
+        parts: of a chosen pair, the numbers of bins that its maps were made with
+            (:mod:`vertimrf.plan.local_bins`); else empty.
     """
 
     attributes: Ints
@@ -64,6 +66,7 @@ class LocalMarginal:
     units: int = 1
     bins: tuple[BinMap | None, ...] = ()
     contrasts: Ints = ()
+    parts: Ints = ()
 
     @property
     def error(self) -> float:

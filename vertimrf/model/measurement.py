@@ -177,6 +177,17 @@ class Measurement:
         """
         return float(squares([self], [expected])[0])
 
+    def squares_of_each(self, tables: Floats) -> Floats:
+        """Sums of the squared residuals of several models, in units of sigma [shape=(models,),
+        float64].
+
+        Args:
+            tables: the models' expected counts [shape=(models, *shape of ``counts``), float64].
+        """
+        apart = contrasted(self.counts - tables, [axis + 1 for axis in self.unknown]) / self.sigma
+        sums: Floats = np.square(apart).reshape(len(tables), -1).sum(axis=1)
+        return sums
+
     def signal(self, expected: Floats) -> float:
         """Share of a model's squared residuals that noise does not explain, plus one standard
         deviation: 0 to 1.

@@ -96,7 +96,7 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     ]
     one, other = (_scores(cut.counts, each) for cut, each in zip(mine, bins, strict=True))
     tables = total * normal_tables(one, other, CORRELATIONS)
-    misfits = np.array([m.squares(table) for table in tables])
+    misfits = m.squares_of_each(tables)
     beyond = misfits.min() - m.dimensions
     if beyond > BEYOND * math.sqrt(2 * m.dimensions):
         return m
@@ -160,7 +160,11 @@ def normal_tables(one: Floats, other: Floats, correlations: Floats) -> Floats:
 
 def _scores(counts: Floats, bins: Integers) -> Floats:
     """Normal scores of the edges of bins [shape=(bins + 1,), float64]."""
-    mass = np.bincount(bins, weights=np.maximum(counts, 0.0))
+    return edge_scores(np.bincount(bins, weights=np.maximum(counts, 0.0)).astype(np.float64))
+
+
+def edge_scores(mass: Floats) -> Floats:
+    """Normal scores of the edges of bins of so many records [shape=(bins + 1,), float64]."""
     below = np.cumsum(mass)[:-1] / max(float(mass.sum()), TINY)
     inner = np.clip(special.ndtri(np.clip(below, 0.0, 1.0)), -FAR, FAR)
     inner[np.abs(inner) < TINY] = TINY

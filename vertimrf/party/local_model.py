@@ -6,6 +6,9 @@ graph's cliques, and significant pairs outside. 4. Release them, with measuremen
 minimise the sum of their errors. If R-scores show little dependence, one-way marginals are measured
 again with most of the weights.
 
+With little data, R-scores of all pairs are noise. The plan then has pairs chosen one by one in place of
+steps 2 to 4 (:mod:`.chosen_pairs`).
+
 PrivMRF instead picks the worst fitted marginal again and again. Measuring many marginals at once
 has more noise in each, but they overlap and the fit averages them, and no budget is spent on
 picking.
@@ -25,18 +28,14 @@ from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes
 from ..model.junction_tree import JunctionTree
 from ..model.local_marginal import LocalMarginal
+from ..plan.local_bins import Cutting
 from ..plan.local_plan import SCORE_GRID, LocalPlan
 from ..plan.merging import Merging, merged_values
 from ..plan.shares import EQUAL
 from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
 from ..progress import SILENT, Progress
-
-# Exact counts of marginals in turn, with some attributes' values merged by their maps.
-Marginals = Callable[
-    [Sequence[Ints], Mapping[int, Integers]],
-    Iterable[Integers],
-]
+from .chosen_pairs import ChosenPairs, Marginals, differences
 
 # Weight of a cell of a three-way marginal relative to a cell of a pair, if cliques are limited.
 TRIPLE_WEIGHT = 0.25
@@ -64,6 +63,7 @@ def release_local_model(
     workload: Workload | None = None,
     linked: Sequence[Sequence[int]] = (),
     long: Mapping[int, Merging] | None = None,
+    cuttings: Sequence[Cutting] = (),
 ) -> tuple[LocalMarginal, ...]:
     """Release a party's local marginals.
 
@@ -78,6 +78,7 @@ def release_local_model(
             the model has them in cliques. The workload's marginals and their pairs are next.
         long: attributes with domain compression in all but one-way marginals, and how their values
             are merged (:mod:`vertimrf.plan.merging`).
+        cuttings: how each attribute is cut, if pairs are chosen one by one.
 
     Returns:
         Noisy marginals, with attributes as indices of ``sizes``; one-way marginals first.
@@ -93,6 +94,10 @@ def release_local_model(
         return tuple(measured)
     # All choices from here on follow from noisy figures.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
+    if plan.choices:
+        one_by_one = ChosenPairs(marginals, measured, cuttings, plan, noise, total)
+        one_by_one.measure(wanted)
+        return (*measured, *one_by_one.released)
     maps = merged_values(
         {m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {}
     )
@@ -108,10 +113,7 @@ def release_local_model(
             budget.try_edges([pair])
     else:
         budget.try_clique(range(d))
-    if plan.contrasts and any(how.halved for how in (long or {}).values()):
-        chosen = _every_pair(sizes, total, plan, wanted)
-    else:
-        chosen = choose_marginals(budget.tree(), total, plan, wanted, scores)
+    chosen = choose_marginals(budget.tree(), total, plan, wanted, scores)
     cells = np.array(
         [math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64
     )
@@ -122,17 +124,10 @@ def release_local_model(
         sigma = plan.unit_sigma * math.sqrt(units)
         bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
         axes = plan.contrasted(exact.shape)
-        counts = noise.gaussian(units * _contrasts(exact, axes), sigma)
+        counts = noise.gaussian(units * differences(exact, axes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
         progress.advance(done, int(cells.sum()))
     return tuple(measured)
-
-
-def _contrasts(counts: Integers, axes: Sequence[int]) -> Integers:
-    """Difference of the two counts along each of some axes, which keep a length of 1."""
-    for axis in axes:
-        counts = counts.take([0], axis) - counts.take([1], axis)
-    return counts
 
 
 def choose_marginals(
@@ -208,20 +203,6 @@ def choose_marginals(
         itertools.islice((more | outside).items(), plan.units - count)
     )
     return _in_units(kept, sizes, total, plan, wanted, scores or {})
-
-
-def _every_pair(
-    sizes: Sequence[int], total: float, plan: LocalPlan, wanted: Workload
-) -> list[tuple[Ints, int]]:
-    """All pairs of attributes, of which halved ones have one number, as :func:`choose_marginals`."""
-    counters = [1 if size == 2 else size for size in sizes]
-    weights: dict[Ints, float] = {
-        (a, b): wanted.relevance((a, b)) * (counters[a] * counters[b]) ** (2 / 3)
-        for a, b in itertools.combinations(range(len(sizes)), 2)
-        if sizes[a] * sizes[b] <= plan.largest_clique
-    }
-    kept = dict(itertools.islice(weights.items(), plan.units))
-    return _in_units(kept, sizes, total, plan, wanted, {})
 
 
 def _in_units(

@@ -25,6 +25,7 @@ from ..model.local_marginal import LocalMarginal, one_way_counts
 from ..model.measurement import BinMap
 from ..options import RunOptions
 from ..plan.groups import BinMaps, released_sizes
+from ..plan.local_bins import cuttings
 from ..plan.merging import merging
 from ..plan.plan import Plan
 from ..privacy.noise import KeyedNoise, SystemNoise
@@ -324,8 +325,7 @@ class Party:
                 return records.marginals(marginals, {rows[a]: bins for a, bins in merged.items()})
 
             long = {
-                self._varying.index(a): how
-                for a, how in merging(plan.schema, self._name, plan.halved_locally).items()
+                self._varying.index(a): how for a, how in merging(plan.schema, self._name).items()
             }
             released = release_local_model(
                 counted,
@@ -336,6 +336,7 @@ class Party:
                 plan.workload.part(self._varying),
                 [[self._varying.index(a) for a in attributes] for attributes in self._linked()],
                 long,
+                cuttings(plan.schema, self._varying),
             )
             marginals = tuple(
                 replace(m, attributes=tuple(self._varying[a] for a in m.attributes))

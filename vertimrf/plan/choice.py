@@ -43,6 +43,7 @@ class Target:
         several: whether several parties have attributes of several values.
         halved: positions of the halved attributes (:func:`.planner.make_plan`).
         bins: number of bins that these have across parties: two halves, or more.
+        chosen: whether parties choose their pairs one by one.
     """
 
     epsilon: float
@@ -54,6 +55,7 @@ class Target:
     several: bool
     halved: frozenset[int] = frozenset()
     bins: int = 2
+    chosen: bool = False
 
     @property
     def rho(self) -> float:
@@ -111,6 +113,7 @@ def outlook_of(schema: Schema, planning: PlanOptions, target: Target) -> Outlook
         kind_of(planning.encoder),
         tuple(tuple(a in target.halved for a in some) for some in columns),
         target.bins,
+        target.chosen,
     )
 
 

@@ -10,9 +10,8 @@ import msgspec
 from ..arrays import Fields, Ints
 from ..errors import PlanError
 from ..files.convert import Number, to_json
-from ..privacy.events import (
-    GaussianEvent,
-)
+from ..privacy.choice import ChoiceEvent
+from ..privacy.events import GaussianEvent
 from ..privacy.ledger import (
     Kind,
     LedgerEntry,
@@ -58,6 +57,9 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             number by 1, and what smaller marginals contain is not measured again.
         fine_sigma: noise of each fine marginal (:attr:`.Attribute.fine`), in records; 0 if there are
             none.
+        choices: number of pairs that are chosen one by one (:mod:`vertimrf.party.chosen_pairs`); 0 if
+            larger marginals follow from R-scores, or all are measured.
+        choice_scale: scale of a choice's scores, in records.
     """
 
     one_way_sigma: Number
@@ -68,6 +70,8 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free: bool
     contrasts: bool = False
     fine_sigma: Number = 0.0
+    choices: int = 0
+    choice_scale: Number = 0.0
 
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma, self.fine_sigma)
@@ -85,15 +89,27 @@ class LocalPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise PlanError(
                 f"A local model's noise is at most {MAX_SIGMA:g} for all {self.units} units together."
             )
+        if (
+            self.choices < 0
+            or bool(self.choices) != (self.choice_scale > 0)
+            or self.choice_scale > MAX_SIGMA
+            or self.choices > self.units
+        ):
+            raise PlanError(
+                f"A local model makes {self.choices} choices with a scale of {self.choice_scale:g}, which must both be above 0 "
+                f"or both 0, and measures what it chooses in {self.units} units, one or more each."
+            )
         if self.units and self.unit_sigma < MIN_UNIT_SIGMA:
             raise PlanError(
                 f"A unit of measurement needs noise of at least {MIN_UNIT_SIGMA}, not {self.unit_sigma}."
             )
 
     def to_json(self) -> Fields:
-        """The fields; without fine marginals, as if there were no noise of these."""
+        """The fields; without fine marginals or choices, as if there were no noise of these."""
         content: Fields = to_json(self)
-        return content if self.fine_sigma else {k: content[k] for k in content if k != "fine_sigma"}
+        absent = {"fine_sigma"} if not self.fine_sigma else set[str]()
+        absent |= {"choices", "choice_scale"} if not self.choices else set()
+        return {name: value for name, value in content.items() if name not in absent}
 
     def contrasted(self, shape: Sequence[int]) -> Ints:
         """Axes along which a marginal is released as contrasts.
@@ -120,7 +136,7 @@ def local_entries(
 
     A person moves a marginal by at most its number of records in Euclidean length, if all of them
     are in one cell. It moves an R-score by at most that many times as much as one record does, and
-    the score is rounded once.
+    the score is rounded once. It moves the score of a choice by at most its number of records.
 
     Args:
         name: the party's name.
@@ -147,7 +163,7 @@ def local_entries(
         ),
         (Kind.FINE_MARGINALS, fine, "{} fine marginal", local.fine_sigma, person),
     )
-    return [
+    out = [
         LedgerEntry(
             GaussianEvent(sigma, moved, count),
             name,
@@ -159,3 +175,13 @@ def local_entries(
         for kind, count, what, sigma, moved in measured
         if count
     ]
+    if local.choices:
+        chosen = LedgerEntry(
+            ChoiceEvent(local.choice_scale, person, local.choices),
+            name,
+            f"{local.choices} choice{'s' * (local.choices != 1)} of a pair of attributes",
+            f"exponential mechanism, scale {local.choice_scale:.1f}",
+            kind=Kind.CHOICES,
+        )
+        out.insert(1, chosen)
+    return out

@@ -1,7 +1,6 @@
 """Domain compression: a party merges values that it measures together in all but one-way marginals.
 
-Of long domains, these are the values whose noisy count is below 3 sigma. Where pairs of values would
-be noise alone, the plan has an attribute in two halves (:func:`.binning.halves`).
+Of long domains, these are the values whose noisy count is below 3 sigma.
 
 1. A party releases its one-way marginals.
 2. It merges values by these marginals. This is post-processing and costs no privacy.
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Floats, Integers, Integral
-from .binning import halves, merge_light
+from .binning import merge_light
 from .schema import Schema
 
 # Domains with more values are compressed.
@@ -33,13 +32,9 @@ class Merging:
 
     Attributes:
         ordered: whether only adjacent values are merged.
-        missing: whether the last value stands for records without one.
-        halved: whether two values remain.
     """
 
     ordered: bool
-    missing: bool = False
-    halved: bool = False
 
 
 def mergeable(schema: Schema) -> frozenset[int]:
@@ -50,28 +45,27 @@ def mergeable(schema: Schema) -> frozenset[int]:
     )
 
 
-def merging(schema: Schema, party: str, halved: Collection[int] = ()) -> dict[int, Merging]:
+def merging(schema: Schema, party: str) -> dict[int, Merging]:
     """Attributes of a party whose domain is compressed, and how.
 
     Args:
         schema: the schema.
         party: name of the party.
-        halved: positions of the plan's halved attributes.
 
     Returns:
         By position in the schema.
     """
     attributes, able = schema.attributes, mergeable(schema)
     return {
-        a: Merging(attributes[a].ordered, attributes[a].missing, a in halved)
+        a: Merging(attributes[a].ordered)
         for a in schema.party_attributes(party)
-        if a in able and (a in halved or schema.sizes[a] > LONG_DOMAIN)
+        if a in able and schema.sizes[a] > LONG_DOMAIN
     }
 
 
-def kept_apart(schema: Schema, halved: Collection[int] = ()) -> frozenset[int]:
-    """Positions of the attributes that no party compresses."""
-    merged = {a for party, _ in schema.parties for a in merging(schema, party, halved)}
+def kept_apart(schema: Schema, coarse: Collection[int] = ()) -> frozenset[int]:
+    """Positions of the attributes that no party compresses; ``coarse`` ones are merged in pairs."""
+    merged = {a for party, _ in schema.parties for a in merging(schema, party)}.union(coarse)
     return frozenset(range(len(schema.sizes))) - merged
 
 
@@ -98,8 +92,6 @@ def merged_values(
         By attribute, the map code -> merged value [shape=(size,), int64].
     """
     return {
-        a: halves(one_way[a].astype(np.float64), how.ordered, how.missing)
-        if how.halved
-        else merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, how.ordered)
+        a: merge_light(one_way[a].astype(np.float64), LIGHT_SIGMAS * sigma, how.ordered)
         for a, how in long.items()
     }

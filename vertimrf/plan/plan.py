@@ -7,8 +7,10 @@ against the target (epsilon, delta) sets every noise scale.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -272,11 +274,17 @@ class Plan:
         """Indices of the groups that a party publishes, in order."""
         return tuple(g for g, publisher in enumerate(self.group_parties) if publisher == party)
 
-    @property
-    def halved_locally(self) -> Ints:
-        """The halved attributes if one party holds all that vary: its marginals have halves too."""
-        holders = sum(bool(self.schema.varying(name)) for name in self.party_names)
-        return self.halved if holders == 1 else ()
+    @cached_property
+    def coarse(self) -> frozenset[int]:
+        """Attributes whose values pairs merge: the halved ones, and those of parties that choose pairs."""
+        parties = zip(self.party_names, self.local, strict=True)
+        own = [self.schema.varying(name) for name, local in parties if local.choices]
+        return frozenset(self.halved) | mergeable(self.schema).intersection(itertools.chain(*own))
+
+    def chooses(self, attributes: Sequence[int]) -> bool:
+        """Whether the party that holds some attributes together chooses its pairs one by one."""
+        holder = self.schema.holder(attributes)
+        return holder is not None and self.local[holder].choices > 0
 
     def counted_pairs(self, party: int) -> list[Pair]:
         """Pairs of groups whose encrypted counts a party publishes: a later party's, and its own.

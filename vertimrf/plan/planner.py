@@ -39,7 +39,10 @@ from .shares import (
     SCORE_SHARE,
     USUAL,
     Shares,
+    choices,
+    choosing_is_better,
     in_halves,
+    of_chosen,
 )
 from .target import check_target
 from .verdict import useful, verdict
@@ -56,7 +59,7 @@ def plan_local(
     free: bool,
     one_way: float | None = None,
     alone: bool = False,
-    halved: bool = False,
+    chosen: bool = False,
     fine: int = 0,
 ) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
@@ -69,9 +72,8 @@ def plan_local(
         one_way: share of one-way marginals; None is the usual one. At 1 no other marginals are
             measured.
         alone: whether no other party has attributes. Then contrasts are measured if all attributes
-            have two values, or if an attribute is in two halves.
-        halved: whether an attribute is in two halves. If contrasts are measured, those of all pairs
-            are, without R-scores.
+            have two values.
+        chosen: whether pairs are chosen one by one.
         fine: number of attributes that have finer cells.
 
     Returns:
@@ -85,10 +87,24 @@ def plan_local(
     if d == 1 or one_way == 1:
         sigma = math.sqrt(0.5 * d / rho)
         return LocalPlan(sigma, 0.0, 0, 0.0, largest_clique, free, fine_sigma=fine_sigma)
+    if chosen and choices(d):
+        one_way, choice, measure = of_chosen(one_way)
+        return LocalPlan(
+            one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
+            score_sigma=0.0,
+            units=UNITS,
+            unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), MIN_UNIT_SIGMA),
+            largest_clique=largest_clique,
+            free=free,
+            contrasts=True,
+            fine_sigma=fine_sigma,
+            choices=choices(d),
+            choice_scale=math.sqrt(choices(d) / (2 * choice * rho)),
+        )
     pairs = d * (d - 1) // 2
-    contrasts = alone and (halved or max(sizes) == 2)
+    contrasts = alone and max(sizes) == 2
     limited = math.prod(sizes) > largest_clique
-    scores = SCORE_SHARE if limited and not (alone and halved) else 0.0
+    scores = SCORE_SHARE if limited else 0.0
     if one_way is None:
         one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
     measure = 1 - one_way - scores
@@ -203,11 +219,12 @@ def _because(
 
 
 def _halved(schema: Schema, planning: PlanOptions, target: Target) -> Target:
-    """The target with the attributes that are in two halves in all but one-way marginals.
+    """The target with the attributes that are in two halves across parties, and with the choice of
+    pairs one by one if its forecast of the error is lower.
 
-    These are the attributes of so many values that a pair of two such would be noise alone at the
-    usual shares (:func:`.shares.in_halves`). What a workload names keeps its values. Several parties
-    have more bins than two where noise leaves enough.
+    Halved are the attributes of so many values that a pair of two such would be noise alone at the
+    usual shares (:func:`.shares.in_halves`). What a workload names keeps its values. There are more
+    bins than two where noise leaves enough.
     """
     if (
         not kind_of(planning.encoder).forecast
@@ -225,7 +242,8 @@ def _halved(schema: Schema, planning: PlanOptions, target: Target) -> Target:
     )
     flags = itertools.chain(*outlook.halved)
     halved = frozenset(itertools.compress(itertools.chain(*columns), flags))
-    return replace(target, halved=halved, bins=outlook.bins)
+    chosen = choosing_is_better(outlook, usual, fixed=planning.shares is not None)
+    return replace(target, halved=halved, bins=outlook.bins, chosen=chosen)
 
 
 def _plans(
@@ -243,10 +261,9 @@ def _plans(
     def local_plan(attributes: Sequence[int], rho: float) -> LocalPlan:
         budget = rho * shares.local * len(attributes) / max(sum(map(len, columns)), 1)
         alone = not target.several
-        halved = alone and not target.halved.isdisjoint(attributes)
-        sizes = [2 if alone and i in target.halved else schema.sizes[i] for i in attributes]
+        sizes = [schema.sizes[i] for i in attributes]
         fine = len(schema.fine.keys() & set(attributes))
-        return plan_local(sizes, budget, limit, free, shares.one_way, alone, halved, fine)
+        return plan_local(sizes, budget, limit, free, shares.one_way, alone, target.chosen, fine)
 
     def agreement(attribute: int, shape: Pair, rho: float) -> CountSketches:
         budget = rho * shares.sketches * AGREEMENT_SHARE / len(choice.agreement)

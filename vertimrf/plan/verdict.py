@@ -270,6 +270,7 @@ def _outlook(plan: Plan) -> Outlook | None:
         if plan.halved
         else (),
         max([2, *(g.size for g in plan.groups if g.attributes[0] in plan.halved)]),
+        any(local.choices for local in plan.local),
     )
 
 
@@ -288,6 +289,8 @@ def _shares(plan: Plan, outlook: Outlook) -> Shares:
         if local.score_sigma and len(sizes) > 1:
             noise = local.score_sigma / SCORE_SENSITIVITY
             larger += math.comb(len(sizes), 2) / (2 * noise**2)
+        if local.choices:
+            larger += local.choices / (2 * local.choice_scale**2)
         spent += one_way + larger
         if len(sizes) > 1:
             # A party's only column has all of its budget, whatever the others' shares.

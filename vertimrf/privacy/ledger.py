@@ -52,6 +52,7 @@ class Kind(StrEnum):
     VALUES = "values"
     ONE_WAY_MARGINALS = "one-way marginals"
     R_SCORES = "R-scores"
+    CHOICES = "choices"
     LARGER_MARGINALS = "larger marginals"
     FINE_MARGINALS = "fine marginals"
     AGREEMENT = "agreement"

@@ -12,6 +12,7 @@ from ..model.trust import IMPLIED, MEASURED, UNKNOWN
 from ..plan.local_plan import SCORE_GRID
 from ..plan.target import WEAK_EPSILON
 from ..plan.verdict import percent
+from ..privacy.choice import ChoiceEvent
 from ..privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -140,6 +141,11 @@ def in_words(entry: LedgerEntry) -> str:
             return (
                 f"{who} scored how strongly any two of its attributes depend on each other ({count} scores, in records), with "
                 f"random noise of typically {sigma / SCORE_GRID:,.0f}."
+            )
+        case Kind.CHOICES, ChoiceEvent(scale=scale, count=count):
+            return (
+                f"{who} chose pairs of its attributes that depend on each other, {count} times one of several, by a draw that "
+                f"favours strong pairs: one stronger by {scale:,.0f} records is about three times as likely."
             )
         case Kind.LARGER_MARGINALS, GaussianEvent(count=units):
             return (

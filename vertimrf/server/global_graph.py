@@ -46,6 +46,7 @@ from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.merging import in_order, kept_apart
 from ..plan.plan import Plan
 from ..progress import SILENT, Progress, towards
+from .local_pairs import chained
 from .shared_columns import local_tree
 
 # A marginal's misfit is divided by its cells to this power, because wide marginals use up the
@@ -93,6 +94,7 @@ def combine_graphs(
     crossing: Sequence[Measurement],
     total: float,
     progress: Progress = SILENT,
+    raw: Sequence[Measurement] = (),
 ) -> GlobalGraph:
     """Build the global graph: add the worst-fitted marginals while the largest clique stays within
     the limit.
@@ -105,16 +107,18 @@ def combine_graphs(
         crossing: measurements that span parties.
         total: record count.
         progress: where the growth of the graph is reported.
+        raw: what the read pairs of ``local`` were measured as (:mod:`.local_pairs`), in whose bins
+            classes are not merged. A spanning forest of the read pairs is in the graph first.
 
     Returns:
         The graph and a model to start the final fit from.
     """
     zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
     classes = compression_maps(
-        (*local, *crossing), kept_apart(plan.schema, plan.halved), in_order(plan.schema)
+        (*local, *crossing, *raw), kept_apart(plan.schema, plan.coarse), in_order(plan.schema)
     )
     sizes = compressed_sizes(plan.schema.sizes, classes)
-    if not (crossing or plan.halved):
+    if not (crossing or plan.coarse or raw):
         return GlobalGraph((), local_tree(plan, local, zeros, classes), None, classes, ())
     larger = [
         m
@@ -128,21 +132,28 @@ def combine_graphs(
         warnings.append(
             f"The schema's impossible combinations alone need cliques of {budget.limit:,.0f} cells, more than tau = {plan.tau:,}."
         )
-    if budget.try_clique({a for m in larger for a in m.attributes}):
+    if not raw and budget.try_clique({a for m in larger for a in m.attributes}):
         tree, start = budget.tree(), None
     else:
         one_way = one_way_margins(local)
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
         pairs = [m for m in larger if len(m.attributes) == 2]
+        forest = _forest(local, larger) if raw else []
+        for m in forest:
+            budget.try_clique(m.attributes)
+        if forest:
+            independent = chained(forest, budget.tree(), independent)
         if len(larger) > MANY_MARGINALS:
             larger = pairs
         tables = _expected(larger, independent)
         batch = max(len(pairs) // STEPS, 1)
         apart = misfits(larger, tables)
         scores = np.where(stand_out(larger, tables), apart, 0.0)
-        tree, start = _grown(plan, local, larger, zeros, independent, scores, batch, progress)
+        tree, start = _grown(
+            plan, local, larger, zeros, independent, scores, batch, progress, forest
+        )
         of_pairs = apart[[len(m.attributes) == 2 for m in larger]]
-        if of_pairs.sum() < sum(noise_misfits(pairs).tolist()):
+        if not forest and of_pairs.sum() < sum(noise_misfits(pairs).tolist()):
             start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
@@ -173,14 +184,17 @@ def _grown(
     scores: Floats,
     batch: int,
     progress: Progress,
+    forest: Sequence[Measurement],
 ) -> tuple[JunctionTree, MarkovRandomField]:
-    """Grow a graph to the limit; see the module.
+    """Grow a graph to the limit; see the module. The model to begin with has a forest of pairs.
 
     Returns:
         The junction tree and the last rough model.
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = _begun(plan, sizes, zeros)
+    for m in forest:
+        budget.try_clique(m.attributes)
     value, fitted = _values(plan, larger), independent
     scores = scores * value
     waiting = set(np.flatnonzero(scores > 0).tolist())
@@ -305,6 +319,13 @@ def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> lis
             out.append(i)
             part = {a: min(joined) if label in joined else label for a, label in part.items()}
     return out
+
+
+def _forest(local: Sequence[Measurement], larger: Sequence[Measurement]) -> list[Measurement]:
+    """The first of the read local pairs that form no cycle, in the order in which they were chosen."""
+    able = set(larger)
+    read = [m for m in local if m.trend and m in able]
+    return [read[i] for i in _spanning_forest(read, range(len(read)))]
 
 
 def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:

@@ -46,6 +46,7 @@ from .cells import apart, contradicted, cuts, measurement, of_halves
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
+from .local_pairs import read_pairs
 from .missing import missing_together
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import (
@@ -195,10 +196,13 @@ class Server:
     ) -> MarkovRandomField:
         self._options.progress.step("initial model")
         schema = self._plan.schema
+        # Chosen pairs are read with the counts of this model.
+        chooses = self._plan.chooses
+        local = [m for m in local if len(m.attributes) == 1 or not chooses(m.attributes)]
         with clock("InitMRF"):
             zeros = ruling_out(schema.sizes, apart(schema)[0])
             classes = compression_maps(
-                local, kept_apart(schema, self._plan.halved), in_order(schema)
+                local, kept_apart(schema, self._plan.coarse), in_order(schema)
             )
             tree = local_tree(self._plan, local, zeros, classes)
             numbers = [attribute.in_order for attribute in schema.attributes]
@@ -417,12 +421,16 @@ class Server:
             The model, attributes of the cross-party marginals that it was fitted to, and warnings.
         """
         plan, options = self._plan, self._options
-        cut = cuts(plan, initial, (*local, *crossing))
-        known = [as_trends(some, cut, total) for some in (local, crossing)]
+        cut = cuts(plan, initial, crossing)
+        raw = [m for m in local if plan.chooses(m.attributes)]
+        others = [m for m in local if not plan.chooses(m.attributes)]
+        measured = [*others, *raw]
+        read = read_pairs(plan.schema, initial, raw, total)
+        known = [[*as_trends(others, cut, total), *read], as_trends(crossing, cut, total)]
         local, crossing = map(without_noise, known)
         options.progress.step("global graph")
         with clock("GraphCom"):
-            graph = combine_graphs(plan, local, crossing, total, options.progress)
+            graph = combine_graphs(plan, local, crossing, total, options.progress, raw)
 
         options.progress.step("global model")
         with clock("OptMRF"):
@@ -430,11 +438,11 @@ class Server:
             halved = () if plan.sketch.compared else of_halves(plan.schema, initial, graph.kept)
             used = used_in(graph.tree, local, (*local, *graph.kept, *halved))
             fitted, off_tree = initial, frozenset[Ints]()
-            if graph.kept or plan.halved or apart(plan.schema)[1]:
+            if graph.kept or plan.coarse or apart(plan.schema)[1]:
                 report = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
                 numbers = [attribute.in_order for attribute in plan.schema.attributes]
-                empty = noise_alone(local, numbers, graph.tree, graph.classes)
+                empty = noise_alone(measured, numbers, graph.tree, graph.classes)
                 fitted = fit(
                     plan.schema.sizes,
                     used,
@@ -448,7 +456,9 @@ class Server:
             # The paper's encoders have no off-tree factors.
             if not plan.sketch.compared:
                 # A trend near 0 is evidence against a dependence that the tree implies.
-                fitted, off_tree = self._off_tree(fitted, [*itertools.chain(*known)])
+                fitted, off_tree = self._off_tree(
+                    fitted, [*itertools.chain(*known)], [*measured, *crossing]
+                )
         fitted_to = off_tree.union(m.attributes for m in graph.kept)
         across = tuple(
             m.attributes
@@ -459,10 +469,13 @@ class Server:
         return fitted, across, (*graph.warnings, *lost)
 
     def _off_tree(
-        self, fitted: MarkovRandomField, measurements: list[Measurement]
+        self,
+        fitted: MarkovRandomField,
+        measurements: list[Measurement],
+        measured: list[Measurement],
     ) -> tuple[MarkovRandomField, frozenset[Ints]]:
         """OptMRF beyond the tree: the model with off-tree factors, and their attributes."""
-        together = missing_together(self._plan.schema, measurements)
+        together = missing_together(self._plan.schema, measured)
         report = fitting(self._options.progress)
         return fit_off_tree(fitted.weighed(together), measurements, progress=report)
 

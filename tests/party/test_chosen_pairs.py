@@ -1,0 +1,223 @@
+"""Pairs that a party chooses one by one: what is chosen, its price, and what a message may hold."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builders import schema_of
+from planning import plan_with
+
+from vertimrf import Attribute, RunOptions, Schema
+from vertimrf.errors import MessageError, PlanError
+from vertimrf.message import Message
+from vertimrf.model.local_marginal import LocalMarginal
+from vertimrf.party.chosen_pairs import ChosenPairs, differences
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.local_bins import Cutting, cuttings
+from vertimrf.plan.local_plan import LocalPlan, local_entries
+from vertimrf.plan.shares import USUAL, Outlook, choices, choosing_is_better
+from vertimrf.plan.workload import Workload
+from vertimrf.privacy.choice import ChoiceEvent
+from vertimrf.privacy.ledger import Kind
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.server.server import Server
+from vertimrf.tables.table import Table
+
+RECORDS, COLUMNS, VALUES = 3000, 16, 20
+
+
+def chain(seed=0):
+    """Columns of 20 values; the second of each two is nearly the first [shape=(16, 3000), uint16]."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, VALUES, (COLUMNS // 2, RECORDS))
+    near = np.clip(first + rng.integers(-1, 2, first.shape), 0, VALUES - 1)
+    return np.stack([first, near], axis=1).reshape(COLUMNS, RECORDS).astype(np.uint16)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A plan whose holder chooses its pairs, and its message."""
+    schema = schema_of(one=(VALUES,) * COLUMNS)
+    plan = plan_with(schema, expected_records=RECORDS, nonce="chosen")
+    digests = np.arange(RECORDS, dtype=np.uint64)
+    table = Table(schema.part("one"), digests, np.ascontiguousarray(chain()))
+    return plan, Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
+
+
+def test_a_plan_of_little_data_has_choices_in_its_ledger(small):
+    plan, _ = small
+    local = plan.local[0]
+    assert local.choices == choices(COLUMNS) == 2 * COLUMNS - 1
+    assert not local.score_sigma
+    (entry,) = [entry for entry in plan.entries() if entry.kind is Kind.CHOICES]
+    assert entry.event == ChoiceEvent(local.choice_scale, 1, local.choices)
+    assert plan.ledger().epsilon <= 1
+    several = local_entries("one", COLUMNS, 0, local, 3)
+    assert [e.event.sensitivity for e in several if e.kind is Kind.CHOICES] == [3]
+    assert type(plan).from_json(plan.to_json()).digest() == plan.digest()
+    assert not plan_with(plan.schema, expected_records=10**7).local[0].choices
+
+
+def test_a_message_holds_a_tree_of_the_strongest_pairs_and_finer_tables_of_these(small):
+    plan, message = small
+    pairs = [m for m in message.marginals if len(m.attributes) == 2]
+    coarse = [m.attributes for m in pairs if m.parts == (2, 2)]
+    assert len(coarse) == len(set(coarse)) <= plan.local[0].choices
+    # Each of the eight is nine standard deviations of a choice above all others.
+    strong = {(a, a + 1) for a in range(0, COLUMNS, 2)}
+    assert strong <= set(coarse[: COLUMNS - 1])
+    joined = {0}
+    for _ in range(COLUMNS):
+        joined |= {a for pair in coarse[: COLUMNS - 1] if joined & {*pair} for a in pair}
+    assert joined == set(range(COLUMNS))
+    finer = {m.attributes for m in pairs if m.parts != (2, 2)}
+    assert strong <= finer
+    assert sum(m.units for m in pairs) <= plan.local[0].units
+
+
+def test_the_model_has_what_was_chosen(small):
+    plan, message = small
+    server = Server(plan, RunOptions(rows=RECORDS, seed=1))
+    rows = server.run(server.read([message])).codes
+    true = np.corrcoef(chain())
+    found = np.corrcoef(rows)
+    for a in range(0, COLUMNS, 2):
+        assert found[a, a + 1] > 0.9 * true[a, a + 1]
+    # Of independent columns no pair is beyond .2: the error of a chosen one is .04.
+    apart = [(a, b) for a, b in itertools.combinations(range(COLUMNS), 2) if a // 2 != b // 2]
+    assert max(abs(found[pair]) for pair in apart) < 0.25
+
+
+def test_what_is_released_varies_around_the_truth_as_it_states():
+    """Of any marginal, in any bins."""
+    codes, off = chain(3), []
+    for seed in range(20):
+        plan = LocalPlan(20.0, 0.0, 4096, 500.0, 10**5, False, True, 0.0, 31, 40.0)
+        for m in chosen(codes, plan, seed).released:
+            exact = counted(codes, [m.attributes], dict(zip(m.attributes, m.bins, strict=False)))[0]
+            off.append(((m.counts / m.units - differences(exact, m.contrasts)) / m.error).ravel())
+    squares = np.square(np.concatenate(off))
+    # A mean of chi-squares of one degree: five standard errors.
+    assert abs(squares.mean() - 1) < 5 * math.sqrt(2 / squares.size)
+
+
+def counted(codes, wanted, maps):
+    """Exact marginals."""
+    out = []
+    for attributes in wanted:
+        rows = [codes[a] if maps.get(a) is None else maps[a][codes[a]] for a in attributes]
+        shape = [VALUES if maps.get(a) is None else int(maps[a].max()) + 1 for a in attributes]
+        table = np.zeros(shape, np.int64)
+        np.add.at(table, tuple(rows), 1)
+        out.append(table)
+    return out
+
+
+def chosen(codes, plan, seed=0, wanted=None):
+    noise = FixedNoise(seed)
+    one_way = [
+        LocalMarginal((a,), noise.gaussian(np.bincount(row, minlength=VALUES), 20.0), 20.0)
+        for a, row in enumerate(codes)
+    ]
+    out = ChosenPairs(
+        lambda sets, maps: counted(codes, sets, maps),
+        one_way,
+        [Cutting(True, False, False)] * len(codes),
+        plan,
+        noise,
+        float(codes.shape[1]),
+    )
+    out.measure(wanted or Workload())
+    return out
+
+
+def test_what_a_workload_asks_for_is_measured_once_in_the_same_bins():
+    """With so much noise, in halves alone."""
+    plan = LocalPlan(20.0, 0.0, 4096, 10**6, 10**5, False, True, 0.0, 31, 40.0)
+    wanted = Workload((((0, 1), 1.0),))
+    measured = [(m.attributes, m.parts) for m in chosen(chain(), plan, 0, wanted).released]
+    assert measured[0] == ((0, 1), (2, 2))
+    assert len(measured) == len(set(measured))
+
+
+def test_one_record_moves_a_score_by_at_most_one():
+    """By its cell alone, whatever the released figures are."""
+    rng = np.random.default_rng(0)
+    plan = LocalPlan(20.0, 0.0, 4096, 500.0, 10**5, False, True, 0.0, 31, 40.0)
+    made = chosen(chain(), plan)
+    for halves in ((True, True), (True, False), (False, False)):
+        made._halved[:2] = halves
+        for _ in range(50):
+            shape = [2 + rng.integers(0, 2) if half else rng.integers(2, 5) for half in halves]
+            expected, table = rng.integers(0, 99, shape), rng.integers(0, 99, shape)
+            more = table.copy()
+            more[tuple(rng.integers(0, n) for n in shape)] += 1
+            scores = [np.abs(made._numbers((0, 1), t - expected)).sum() for t in (table, more)]
+            assert abs(scores[1] - scores[0]) <= 1
+
+
+def test_a_message_of_other_bins_than_its_plan_has_is_refused(small):
+    plan, message = small
+
+    def read(marginals):
+        return Message.from_bytes(replace(message, marginals=marginals).to_bytes(plan), plan)
+
+    *others, last = message.marginals
+    back = read(message.marginals)
+    for sent, came in zip(message.marginals, back.marginals, strict=True):
+        assert (sent.parts, len(sent.bins)) == (came.parts, len(came.bins))
+        for mine, its in zip(sent.bins, came.bins, strict=True):
+            np.testing.assert_array_equal(mine, its)
+    for bad, words in (
+        ((*others, replace(last, parts=())), "bins that the plan does not ask for"),
+        ((*others, replace(last, parts=(1, 2))), "bins that the plan does not ask for"),
+        ((*others, replace(last, parts=(2, 2, 2))), "bins that the plan does not ask for"),
+        ((replace(others[0], parts=(2,)), *others[1:], last), "bins that the plan does not ask"),
+        ((*others, replace(last, parts=(2, 19))), "has shape"),
+        ((*message.marginals, last), "repeats another"),
+    ):
+        with pytest.raises(MessageError, match=words):
+            read(bad)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"choices": 3, "choice_scale": 0.0}, {"choices": 0, "choice_scale": 3.0}, {"choices": 9}],
+)
+def test_choices_without_a_price_are_refused(changes):
+    fields = {"choices": 3, "choice_scale": 2.0} | changes
+    with pytest.raises(PlanError, match="choices with a scale"):
+        LocalPlan(1.0, 0.0, 8, 9.0, 100, False, True, 0.0, **fields)
+
+
+def test_missing_values_are_apart_and_columns_that_others_name_keep_their_values():
+    cut = Cutting(ordered=True, missing=True, kept=False)
+    counts = np.array([50, 50, 60, 60, 40])
+    np.testing.assert_array_equal(cut.bins(counts, 5.0, 2), [0, 0, 1, 1, 2])
+    # Fewer than noise alone may count.
+    np.testing.assert_array_equal(cut.bins(counts, 20.0, 2), [0, 0, 1, 1, 1])
+    assert replace(cut, kept=True).bins(counts, 5.0, 2) is None
+    both = Attribute.integer("both", 9)
+    schema = Schema.of({"one": [both, Attribute.integer("a", 9)], "two": [both]})
+    assert [cut.kept for cut in cuttings(schema, (0, 1))] == [True, False]
+
+
+def test_pairs_are_chosen_where_scores_are_blind_and_never_with_more_budget_alone():
+    """And only by a single holder of more than its cliques hold."""
+    sizes = ((20,) * 24,)
+
+    def better(records, rho, columns=sizes, clique=10**5):
+        return choosing_is_better(Outlook(columns, records, rho, clique, 0), USUAL)
+
+    assert better(3000, 0.02)
+    assert not better(10**6, 0.02)
+    assert not better(3000, 50.0)
+    assert not better(100, 0.001)
+    assert not better(3000, 0.02, ((20, 20),))
+    assert not better(3000, 0.02, clique=20**25)
+    assert not better(3000, 0.02, ((20,) * 12, (20,) * 12))
+    assert [choices(d) for d in (1, 2, 3, 4, 24)] == [0, 0, 3, 6, 47]
+    assert math.isfinite(choices(10))

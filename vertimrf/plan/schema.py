@@ -30,6 +30,7 @@ from ..privacy.ledger import LedgerEntry
 from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
+from .names import columns_of
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
 from .sections import Reading, SchemaSections, read_impossible, read_schema, toml_text
@@ -40,7 +41,6 @@ MAX_PARTIES, MAX_ATTRIBUTES, MAX_IMPOSSIBLE, MAX_RULES = 1000, 10_000, 10_000, 1
 # Number of impossible combinations that an error message lists.
 MAX_NAMED = 5
 
-NO_PARTIES = "The parties are a {}; give a list of Attribute by name of party."
 _DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
 
@@ -127,7 +127,7 @@ class Schema:
                     f"Party {party!r} has no attributes; give it some or leave it out."
                 )
             if len(set(columns)) < len(columns):
-                twice = next(name for name, times in Counter(columns).items() if times > 1)
+                (twice, _), *_ = Counter(columns).most_common(1)
                 raise SchemaError(
                     f"Attribute {twice!r} is twice at party {party!r}; keep it at one place."
                 )
@@ -177,19 +177,10 @@ class Schema:
             >>> schema.sizes
             (2, 2)
         """
-        if not isinstance(parties, Mapping) or any(isinstance(a, str) for a in parties.values()):
-            raise SchemaError(NO_PARTIES.format(type(parties).__name__))
-        try:
-            columns_of = {party: tuple(attributes) for party, attributes in parties.items()}
-        except TypeError:
-            raise SchemaError(NO_PARTIES.format("dict of other values")) from None
-        for attribute in itertools.chain(*columns_of.values()):
-            if not isinstance(attribute, Attribute):
-                raise SchemaError(NO_PARTIES.format(f"dict of a {type(attribute).__name__}"))
+        given = columns_of(parties)
         first: dict[str, tuple[Attribute, str]] = {}
-        attributes = []
-        clashes = []
-        for party, columns in columns_of.items():
+        attributes, clashes = [], []
+        for party, columns in given.items():
             for attribute in columns:
                 known, where = first.get(attribute.name, (attribute, party))
                 if where == party:
@@ -204,7 +195,7 @@ class Schema:
         place = {name: position for position, name in enumerate(first)}
         named = [
             (party, sorted((a.name for a in columns), key=place.__getitem__))
-            for party, columns in columns_of.items()
+            for party, columns in given.items()
         ]
         # Several merged parts may state the same combination.
         stated = tuple(dict.fromkeys(impossible))

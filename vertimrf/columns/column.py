@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..arrays import Flags, Floats, Int32s
     from .inside import Span
+    from .notations.notation import Notation
 
     Encode = Callable[[pa.ChunkedArray], Int32s]
 
@@ -135,6 +136,11 @@ class Attribute(ABC):
     @property
     def format(self) -> str | None:
         """How texts are written; None for the usual way."""
+        return None
+
+    @property
+    def notation(self) -> Notation | None:
+        """How texts of numbers, dates or times are written; None for plain numbers and for listed values."""
         return None
 
     @property

@@ -21,13 +21,14 @@ from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, typ
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
 from .dates import Dates
-from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
-from .large import EXACT
 from .listed import Listed
+from .notations.notation import DateOrder, Recognised
+from .notations.plain import as_numbers
+from .notations.register import recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
-from .text import MISSING_TEXT, folded, parse
+from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
@@ -43,7 +44,6 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
@@ -162,21 +162,24 @@ def _drafted(
     chosen = typed and texts
     if chosen and len(counts) <= LISTED_TEXTS:
         return drafted_text(name, counts, missing, flag)
-    format, instants = None, as_instants(counts, column.type, flag)
-    if instants is None and texts:
+    numbers = as_numbers(counts.items())
+    instants = None if numbers is not None else as_instants(counts, column.type, flag)
+    written: Recognised | None = None
+    if numbers is None and instants is None and texts:
         try:
-            written = dates_written(counts, dates)
+            written = recognised(counts, dates, chosen)
         except SchemaError as error:
             if chosen:
                 return drafted_text(name, counts, missing, flag)
             raise Excluded(f"{error}: say --dates day-first or month-first") from None
-        if written is not None:
-            format, instants = written[0], (written[1], None, written[2])
-            years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
-            flag(
-                f"has {written[1]}s as {format}",
-                f"so it is read{years}; correct the format if it is another",
-            )
+    format = None
+    if written is not None:
+        flag(written.problem, written.done)
+        format, calendar = written.notation.format, written.notation.calendar
+        if calendar is None:
+            numbers = written.numbers
+        else:
+            instants = calendar, None, written.numbers
     if instants is not None:
         attribute = drafted_instants(name, *instants, missing, format)
         if not chosen:
@@ -185,13 +188,6 @@ def _drafted(
             return replace(attribute, type=TEXT, format=format or iso_format(instants[0], counts))
     if chosen:
         return drafted_text(name, counts, missing, flag)
-    numbers = as_numbers(counts.items())
-    if numbers is None and texts and (marked := as_written(counts)) is not None:
-        format, example, numbers = marked
-        flag(
-            f"has numbers such as {example!r}",
-            f"read with the decimal mark {format!r}; correct the format if it is another",
-        )
     if numbers is not None:
         if not infinite and identify(numbers):
             raise Excluded(
@@ -263,40 +259,6 @@ def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
     """The format of timestamps with a T between date and time; None of other texts of ISO 8601."""
     plain = calendar == "timestamp" and all(len(text) == 19 and text[10] == "T" for text in texts)
     return "%Y-%m-%dT%H:%M:%S" if plain else None
-
-
-def as_numbers(counts: Iterable[tuple[Any, int]]) -> Counts | None:
-    """The counts by number.
-
-    None if a value is not a finite number, or a text such as 007 that would change.
-    """
-    numbers: Counts = {}
-    for value, count in counts:
-        text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
-        if not text and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
-            return None
-        number = float(value)
-        if not math.isfinite(number):
-            return None
-        if abs(number) >= EXACT and not isinstance(value, float):
-            # Double precision tells such whole numbers not apart.
-            with suppress(ValueError):
-                number = int(value) if int(value) == Decimal(value) else number
-        numbers[number] = numbers.get(number, 0) + count
-    return numbers
-
-
-def as_written(counts: Mapping[Any, int]) -> tuple[str, str, Counts] | None:
-    """The decimal mark of written numbers such as $1,200 or 1 234,5, a text, and counts by number.
-
-    None if a value is no such number.
-    """
-    texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
-    for mark in (".", ","):
-        plain = plain_numbers(texts, mark).to_pylist()
-        if (numbers := as_numbers(zip(plain, counts.values(), strict=True))) is not None:
-            return mark, max(counts, key=len), numbers
-    return None
 
 
 def identify(numbers: Counts) -> bool:

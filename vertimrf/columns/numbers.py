@@ -17,6 +17,7 @@ from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_nu
 from .column import Attribute, Limits
 from .edges import drafted_edges
 from .inside import Span, numbers_inside, shape_inside, shares_inside
+from .notations.marked import MARKS, Marked
 from .partition import Lattice, Partition, decimals
 from .text import MISSING, OUTSIDE, Value, nearest_listed, no_domain
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .column import Encode
+    from .notations.notation import Notation
 
 # Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
@@ -109,7 +111,12 @@ class Numbers(Attribute, domain="edges"):
     @property
     def _is_format(self) -> bool:
         """Whether texts can be written in the format."""
-        return self.format in (".", ",")
+        return self.format in MARKS
+
+    @property
+    def notation(self) -> Notation | None:
+        """See :class:`Attribute`."""
+        return None if self.format is None else Marked(self.format)
 
     def _check_edges(self, where: str) -> None:
         edges = self.edges

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
+# Double precision tells whole numbers below it apart.
+EXACT = 1 << 53
+# How bytes are read that are invalid in a file's encoding.
+UNDECODED = r"\\x[89a-f][0-9a-f]"
 # Codes of cells that have no value in the domain.
 MISSING, OUTSIDE = -1, -2
 # Cells of text columns that mean a missing value, unless an attribute lists them as values or says

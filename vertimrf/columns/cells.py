@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Floats, Integers, Integral
+from ..arrays import Flags, Floats, Integers, Integral, Texts
 from ..errors import SchemaError, TableError
 from .calendar import EPOCH
 from .cell_types import plain_cells
@@ -186,7 +186,9 @@ def column_numbers(
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
         cells = written_out(cells)
         if is_text(cells.type):
-            return read_texts(cells.cast(pa.large_string()), attribute.notation)
+            return read_texts(
+                cells.cast(pa.large_string()), attribute.notation, attribute.missing_text or ()
+            )
         try:
             cells = plain_cells(cells)
             if pa.types.is_decimal(cells.type):
@@ -204,8 +206,16 @@ def column_numbers(
     return by_type(column, read, (np.nan, np.False_))
 
 
-def read_texts(column: pa.ChunkedArray, notation: Notation | None) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for texts, which are plain numbers without a notation."""
+def read_texts(
+    column: pa.ChunkedArray, notation: Notation | None, absent_texts: Texts
+) -> tuple[Floats, Flags]:
+    """As :func:`column_numbers`, for texts, which are plain numbers without a notation.
+
+    Args:
+        column: the texts.
+        notation: how they are written.
+        absent_texts: texts that stand for a missing value, besides the usual ones.
+    """
     if notation is None:
         # Looking for texts of missing values takes as long as reading numbers, which only NaN is.
         with contextlib.suppress(pa.ArrowInvalid):
@@ -213,7 +223,8 @@ def read_texts(column: pa.ChunkedArray, notation: Notation | None) -> tuple[Floa
             if np.isnan(numbers).sum() == column.null_count:
                 return numbers, column.is_null().to_numpy()
     absent = pc.or_(
-        column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
+        column.is_null(),
+        pc.is_in(column, value_set=pa.array([*MISSING_TEXT, *absent_texts], column.type)),
     ).to_numpy()
     present = column.filter(pa.array(~absent))
     numbers = np.full(len(column), np.nan)
@@ -231,14 +242,14 @@ def read_texts(column: pa.ChunkedArray, notation: Notation | None) -> tuple[Floa
 def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for dates, times of day and timestamps."""
     calendar, zone, format = attribute.calendar, attribute.timezone, attribute.format
-    notation = attribute.notation
+    notation, none = attribute.notation, {*MISSING_TEXT, *(attribute.missing_text or ())}
 
     def written(texts: pa.ChunkedArray) -> tuple[Floats, Flags]:
         distinct, indices = by_dictionary(texts, where)
         numbers = np.full(len(distinct) + 1, np.nan)
         absent = np.ones(len(distinct) + 1, bool)
         for i, text in enumerate(distinct):
-            absent[i] = text is None or text in MISSING_TEXT
+            absent[i] = text is None or text in none
             numbers[i] = np.nan if absent[i] else notation.number(text)
         return numbers[indices], absent[indices]
 

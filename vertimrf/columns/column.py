@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Integral
+from ..arrays import Fields, Integral, Texts
 from ..errors import SchemaError
 from .calendar import Calendar
 from .text import MAX_SIZE, Value, check_name, nearest_listed, parse, plain
@@ -141,6 +141,11 @@ class Attribute(ABC):
     @property
     def notation(self) -> Notation | None:
         """How texts of numbers, dates or times are written; None for plain numbers and for listed values."""
+        return None
+
+    @property
+    def missing_text(self) -> Texts | None:
+        """Texts that stand for a missing value; None for the usual ones."""
         return None
 
     @property

@@ -171,7 +171,7 @@ def _drafted(
         except SchemaError as error:
             if chosen:
                 return drafted_text(name, counts, missing, flag)
-            raise Excluded(f"{error}: say --dates day-first or month-first") from None
+            raise Excluded(str(error)) from None
     format = None
     if written is not None:
         flag(written.problem, written.done)
@@ -196,6 +196,8 @@ def _drafted(
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text")
+    if texts and (among := _among(name, column, found, flag, dates)) is not None:
+        return among
     odd = {text: n for text, n in counts.items() if texts and math.isnan(parse(text))}
     if len(counts) > LISTED and 0 < len(odd) <= FEW_TEXTS:
         flag(
@@ -203,6 +205,33 @@ def _drafted(
             "taken for text, without order; leave such cells empty to have numbers",
         )
     return drafted_text(name, counts, missing, flag)
+
+
+def _among(
+    name: str, column: pa.ChunkedArray, found: Counted, flag: Flag, dates: DateOrder | None
+) -> Attribute | None:
+    """Numbers, dates or times, among which few texts without a digit stand for a missing value; None if the column has none."""
+    odd = {t: n for t, n in found.values.items() if not any(map(str.isdigit, t))}
+    records = sum(found.values.values())
+    rest = {text: n for text, n in found.values.items() if text not in odd}
+    if not 0 < len(odd) <= FEW_TEXTS or sum(odd.values()) > records / 2 or len(rest) < 2:
+        return None
+    said: list[tuple[str, str]] = []
+    told = replace(found, values=rest, missing=True)
+    attribute = _drafted(name, column, told, lambda *one: said.append(one), dates, False)
+    # Among few numbers, one capital letter or three are mostly a code: grades 1 to 12, and K.
+    coded = isinstance(attribute, Listed) and any(map(CODE.fullmatch, odd))
+    if not attribute.holds_numbers or coded:
+        return None
+    for one in said:
+        flag(*one)
+    flag(
+        f"has {'numbers' if attribute.instants is None else 'dates or times'}, and the text {max(odd, key=odd.__getitem__)!r} "
+        f"in {sum(odd.values()):,} of {records:,} cells",
+        f"read as missing, as missing_text says ({', '.join(map(repr, odd))}); to keep such texts, list all values",
+    )
+    parts: Fields = {"missing_text": (*found.absent, *odd)}
+    return replace(attribute, **parts)
 
 
 def counted(column: pa.ChunkedArray, typed: bool) -> Counted:

@@ -41,6 +41,16 @@ def check_name(name: Any) -> None:
         raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
 
 
+def check_texts(where: str, texts: Any) -> None:
+    """Check the texts that stand for a missing value.
+
+    Raises:
+        SchemaError: they are no texts.
+    """
+    if not all(isinstance(text, str) for text in texts or ()):
+        raise SchemaError(f"{where}: missing_text is {texts!r}; write texts.")
+
+
 def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:
     """The error about an attribute with no domain, or with several."""
     return SchemaError(

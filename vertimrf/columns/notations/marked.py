@@ -1,13 +1,15 @@
-"""Numbers as offices write them: $1,200, 13%, 1 234,5."""
+"""Numbers as offices write them: $1,200, 13%, 1 234,5, 1,00,000 and (59.22) for -59.22."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import SchemaError
 from ..text import parse
 from .notation import DateOrder, Notation, Recognised
 from .plain import as_numbers
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 MARKS = (".", ",")
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
+# Signs of currencies of Unicode's category Sc, and percent.
+UNIT = re.compile("[%$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]")
 
 
 @dataclass(frozen=True)
 class Marked(Notation):
-    """Numbers with a decimal mark, which may have separators of thousands and signs of currency or percent.
+    """Numbers with a decimal mark, which may have separators of groups and signs of currency or percent.
+
+    Groups have three digits, or all but the last have two, as in India. Brackets stand for a minus, as in accounts.
 
     Attributes:
         mark: the decimal mark, "." or ",".
@@ -43,10 +49,18 @@ class Marked(Notation):
         import pyarrow as pa
 
         texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+        if all(text.strip().startswith("(") for text in counts):
+            # Numbers of lists, rather than debts.
+            return None
         for mark in MARKS:
             plain = cls(mark).plain(texts).to_pylist()
             numbers = as_numbers(zip(plain, counts.values(), strict=True))
             if numbers is not None:
+                signs = sorted({sign for text in counts for sign in UNIT.findall(text)})
+                if len(signs) > 1:
+                    raise SchemaError(
+                        f"has amounts in {' and '.join(signs)}, which are not one quantity; convert them, or part the column"
+                    )
                 return Recognised(
                     cls(mark),
                     numbers,
@@ -64,8 +78,13 @@ class Marked(Notation):
 
         mark, other = self.mark, ",.".replace(self.mark, "")
         texts = pc.replace_substring(texts, "\u2212", "-")
+        texts = pc.replace_substring_regex(
+            texts, r"^(\s*\p{Sc}?\s*)\(([^()+-]*)\)(\s*\p{Sc}?\s*)$", r"-\1\2\3"
+        )
         group = rf"[\s\p{{Zs}}'’{other}]"
-        shape = rf"\s*[-+]?\p{{Sc}}?\s*[-+]?([1-9]\d{{0,2}}({group}\d{{3}})+|\d+)([{mark}]\d+)?[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
+        whole = rf"[1-9]\d{{0,2}}({group}\d{{3}})+|[1-9]\d?({group}\d{{2}})+{group}\d{{3}}|\d+"
+        number = rf"(({whole})([{mark}]\d+)?|[{mark}]\d+)"
+        shape = rf"\s*[-+]?\s*\p{{Sc}}?\s*[-+]?{number}[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
         bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{other}]", "")
         bare = pc.replace_substring(bare, mark, ".")
         return pc.if_else(

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 DATES = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
-    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class Moments(Notation):
                 one for one in fitting if (one[0].find("%d") < one[0].find("%m")) == first
             ] or fitting
         if any(one[2] != fitting[0][2] for one in fitting):
-            raise SchemaError(f"has dates that may be {' or '.join(one[0] for one in fitting)}")
+            raise SchemaError(
+                f"has dates that may be {' or '.join(one[0] for one in fitting)}: say --dates day-first or month-first"
+            )
         if not fitting:
             return None
         form, calendar, moments = fitting[0]

@@ -1,4 +1,4 @@
-"""Numbers as programs write them: 1234.5, -0.31, 1e6."""
+"""Numbers as programs write them: 1234.5, -0.31, .31, 1e6."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from ..text import EXACT
 
-NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# Stata and SAS write .31 for 0.31.
+NUMBER = re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def as_numbers(counts: Iterable[tuple[Any, int]]) -> dict[float, int] | None:

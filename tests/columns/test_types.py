@@ -344,11 +344,11 @@ def test_numbers_of_csv_files_may_lack_values_as_other_programs_write_them(tmp_p
 
 def test_a_draft_names_the_texts_for_which_numbers_are_taken_for_text(tmp_path):
     path, some = tmp_path / "t.csv", [str(i % 97) for i in range(N)]
-    unknown = ["unknown" if i % 4 == 0 else cell for i, cell in enumerate(some)]
+    unknown = ["under 5" if i % 4 == 0 else cell for i, cell in enumerate(some)]
     zips = [cell.rjust(2, "0") for cell in some]
     pd.DataFrame({"pay": unknown, "zip": zips}).to_csv(path, index=False)
     (flag,) = [str(flag) for flag in draft_schema(str(path)).flags]
-    assert "'pay' has numbers, and the text 'unknown' in some cells" in flag
+    assert "'pay' has numbers, and the text 'under 5' in some cells" in flag
 
 
 def test_a_csv_file_has_plain_cells_whatever_the_types(tmp_path):
@@ -376,7 +376,7 @@ def test_a_schema_says_which_texts_are_missing():
         assert read_attribute(attribute.to_json()) == attribute
     for wrong in (
         {"values": ["a"], "missing_text": [1]},
-        {"edges": [0, 1], "missing_text": ["?"]},
+        {"codes": 2, "missing_text": ["?"]},
         {"values": ["a"], "missing_text": "?"},
     ):
         with pytest.raises(SchemaError, match="missing_text"):

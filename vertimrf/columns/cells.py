@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Flags, Floats, Integers, Integral
+from ..arrays import Flags, Floats, Integers, Integral, Texts
 from ..errors import SchemaError, TableError
-from .calendar import EPOCH, to_number
+from .calendar import EPOCH
 from .cell_types import plain_cells
-from .formats import plain_numbers
+from .notations.notation import Notation
 from .text import MISSING_TEXT, Value, parse
 
 if TYPE_CHECKING:
@@ -188,7 +188,9 @@ def column_numbers(
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
         cells = written_out(cells)
         if is_text(cells.type):
-            return read_texts(cells.cast(pa.large_string()), attribute.format)
+            return read_texts(
+                cells.cast(pa.large_string()), attribute.notation, attribute.missing_text or ()
+            )
         try:
             cells = plain_cells(cells)
             if pa.types.is_decimal(cells.type):
@@ -206,21 +208,31 @@ def column_numbers(
     return by_type(column, read, (np.nan, np.False_))
 
 
-def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags]:
-    """As :func:`column_numbers`, for texts, which may have ornaments if they have a decimal mark."""
-    if mark is None:
+def read_texts(
+    column: pa.ChunkedArray, notation: Notation | None, absent_texts: Texts
+) -> tuple[Floats, Flags]:
+    """As :func:`column_numbers`, for texts, which are plain numbers without a notation.
+
+    Args:
+        column: the texts.
+        notation: how they are written.
+        absent_texts: texts that stand for a missing value, besides the usual ones.
+    """
+    if notation is None:
         # Looking for texts of missing values takes as long as reading numbers, which only NaN is.
         with contextlib.suppress(pa.ArrowInvalid):
             numbers = np.array(column.cast(pa.float64()).to_numpy())
             if np.isnan(numbers).sum() == column.null_count:
                 return numbers, column.is_null().to_numpy()
     absent = pc.or_(
-        column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))
+        column.is_null(),
+        pc.is_in(column, value_set=pa.array([*MISSING_TEXT, *absent_texts], column.type)),
     ).to_numpy()
     present = column.filter(pa.array(~absent))
-    if mark is not None:
-        present = plain_numbers(present, mark)
     numbers = np.full(len(column), np.nan)
+    if notation is not None:
+        numbers[~absent] = notation.parsed(present)
+        return numbers, absent
     try:
         numbers[~absent] = present.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
@@ -232,15 +244,15 @@ def read_texts(column: pa.ChunkedArray, mark: str | None) -> tuple[Floats, Flags
 def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:
     """As :func:`column_numbers`, for dates, times of day and timestamps."""
     calendar, zone, format = attribute.calendar, attribute.timezone, attribute.format
+    notation, none = attribute.notation, {*MISSING_TEXT, *(attribute.missing_text or ())}
 
     def written(texts: pa.ChunkedArray) -> tuple[Floats, Flags]:
         distinct, indices = by_dictionary(texts, where)
         numbers = np.full(len(distinct) + 1, np.nan)
         absent = np.ones(len(distinct) + 1, bool)
         for i, text in enumerate(distinct):
-            absent[i] = text is None or text in MISSING_TEXT
-            with contextlib.suppress(ValueError, OverflowError):
-                numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone, format)
+            absent[i] = text is None or text in none
+            numbers[i] = np.nan if absent[i] else notation.number(text)
         return numbers[indices], absent[indices]
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Integral, Ints
+from ..arrays import Fields, Integral, Ints, Texts
 from ..errors import SchemaError
 from .calendar import Calendar
 from .text import MAX_SIZE, Value, check_name, nearest_listed, parse, plain
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..arrays import Flags, Floats, Int32s
     from .inside import Span
+    from .notations.notation import Notation
 
     Encode = Callable[[pa.ChunkedArray], Int32s]
 
@@ -135,6 +136,16 @@ class Attribute(ABC):
     @property
     def format(self) -> str | None:
         """How texts are written; None for the usual way."""
+        return None
+
+    @property
+    def notation(self) -> Notation | None:
+        """How texts of numbers, dates or times are written; None for plain numbers and for listed values."""
+        return None
+
+    @property
+    def missing_text(self) -> Texts | None:
+        """Texts that stand for a missing value; None for the usual ones."""
         return None
 
     @property

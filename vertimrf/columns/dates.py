@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, to_number, to_text, zone_of
 from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
 from .column import Attribute
+from .notations.moments import Moments
 from .numbers import Numbers
 from .text import Value
 
@@ -62,6 +62,11 @@ class Dates(Numbers):
     @property
     def _is_format(self) -> bool:
         return isinstance(self.format, str) and "%" in self.format
+
+    @property
+    def notation(self) -> Moments:
+        """See :class:`Attribute`."""
+        return Moments(self.calendar, self.timezone, self.format)
 
     def _check_type(self, where: str) -> None:
         known = (*MOMENTS[self.calendar], TEXT, *(WHOLE if self.format else ()))
@@ -158,7 +163,9 @@ class Dates(Numbers):
             distinct, places = np.unique(numbers[~missing], return_inverse=True)
             cells = np.full(len(numbers), -1)
             cells[~missing] = places
-            texts = pa.array([self._as_text(number) for number in distinct.tolist()], pa.string())
+            texts = pa.array(
+                [self.notation.text(number) for number in distinct.tolist()], pa.string()
+            )
             texts = texts.take(pa.array(cells, mask=missing))
             return texts if self.type == TEXT else texts.cast(pa.type_for_alias(self.type))
         whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
@@ -168,14 +175,6 @@ class Dates(Numbers):
             return whole.cast(pa.timestamp(unit, tz=self.timezone)) if unit else whole
         usual = pa.date32() if self.calendar == "date" else pa.time32("s")
         return whole.cast(pa.int32()).cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
-
-    def _as_text(self, number: float) -> str:
-        """A date or time as its cell has it."""
-        text = self.value_text(number)
-        if self.format is None:
-            return text
-        moment = time if self.calendar == "time" else datetime
-        return moment.fromisoformat(text).strftime(self.format)
 
     def sdv(self) -> dict[str, str]:
         """See :class:`Attribute`."""

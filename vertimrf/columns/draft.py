@@ -21,13 +21,14 @@ from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, typ
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
 from .dates import Dates
-from .formats import UNDECODED, DateOrder, dates_written, plain_numbers
-from .large import EXACT
 from .listed import Listed
+from .notations.notation import DateOrder, Recognised
+from .notations.plain import as_numbers
+from .notations.register import recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
-from .text import MISSING_TEXT, folded, parse
+from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
@@ -43,7 +44,6 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
@@ -162,21 +162,24 @@ def _drafted(
     chosen = typed and texts
     if chosen and len(counts) <= LISTED_TEXTS:
         return drafted_text(name, counts, missing, flag)
-    format, instants = None, as_instants(counts, column.type, flag)
-    if instants is None and texts:
+    numbers = as_numbers(counts.items())
+    instants = None if numbers is not None else as_instants(counts, column.type, flag)
+    written: Recognised | None = None
+    if numbers is None and instants is None and texts:
         try:
-            written = dates_written(counts, dates)
+            written = recognised(counts, dates, chosen)
         except SchemaError as error:
             if chosen:
                 return drafted_text(name, counts, missing, flag)
-            raise Excluded(f"{error}: say dates='day-first' or 'month-first' (--dates)") from None
-        if written is not None:
-            format, instants = written[0], (written[1], None, written[2])
-            years = ", the years 00 to 68 as 2000 to 2068" if "%y" in format else ""
-            flag(
-                f"has {written[1]}s as {format}",
-                f"so it is read{years}; correct the format if it is another",
-            )
+            raise Excluded(str(error)) from None
+    format = None
+    if written is not None:
+        flag(written.problem, written.done)
+        format, calendar = written.notation.format, written.notation.calendar
+        if calendar is None:
+            numbers = written.numbers
+        else:
+            instants = calendar, None, written.numbers
     if instants is not None:
         attribute = drafted_instants(name, *instants, missing, format)
         if not chosen:
@@ -185,13 +188,6 @@ def _drafted(
             return replace(attribute, type=TEXT, format=format or iso_format(instants[0], counts))
     if chosen:
         return drafted_text(name, counts, missing, flag)
-    numbers = as_numbers(counts.items())
-    if numbers is None and texts and (marked := as_written(counts)) is not None:
-        format, example, numbers = marked
-        flag(
-            f"has numbers such as {example!r}",
-            f"read with the decimal mark {format!r}; correct the format if it is another",
-        )
     if numbers is not None:
         if not infinite and identify(numbers):
             raise Excluded(
@@ -200,6 +196,8 @@ def _drafted(
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text")
+    if texts and (among := _among(name, column, found, flag, dates)) is not None:
+        return among
     odd = {text: n for text, n in counts.items() if texts and math.isnan(parse(text))}
     if len(counts) > LISTED and 0 < len(odd) <= FEW_TEXTS:
         flag(
@@ -207,6 +205,33 @@ def _drafted(
             "taken for text, without order; leave such cells empty to have numbers",
         )
     return drafted_text(name, counts, missing, flag)
+
+
+def _among(
+    name: str, column: pa.ChunkedArray, found: Counted, flag: Flag, dates: DateOrder | None
+) -> Attribute | None:
+    """Numbers, dates or times, among which few texts without a digit stand for a missing value; None if the column has none."""
+    odd = {t: n for t, n in found.values.items() if not any(map(str.isdigit, t))}
+    records = sum(found.values.values())
+    rest = {text: n for text, n in found.values.items() if text not in odd}
+    if not 0 < len(odd) <= FEW_TEXTS or sum(odd.values()) > records / 2 or len(rest) < 2:
+        return None
+    said: list[tuple[str, str]] = []
+    told = replace(found, values=rest, missing=True)
+    attribute = _drafted(name, column, told, lambda *one: said.append(one), dates, False)
+    # Among few numbers, one capital letter or three are mostly a code: grades 1 to 12, and K.
+    coded = isinstance(attribute, Listed) and any(map(CODE.fullmatch, odd))
+    if not attribute.holds_numbers or coded:
+        return None
+    for one in said:
+        flag(*one)
+    flag(
+        f"has {'numbers' if attribute.instants is None else 'dates or times'}, and the text {max(odd, key=odd.__getitem__)!r} "
+        f"in {sum(odd.values()):,} of {records:,} cells",
+        f"read as missing, as missing_text says ({', '.join(map(repr, odd))}); to keep such texts, list all values",
+    )
+    parts: Fields = {"missing_text": (*found.absent, *odd)}
+    return replace(attribute, **parts)
 
 
 def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
@@ -263,40 +288,6 @@ def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
     """The format of timestamps with a T between date and time; None of other texts of ISO 8601."""
     plain = calendar == "timestamp" and all(len(text) == 19 and text[10] == "T" for text in texts)
     return "%Y-%m-%dT%H:%M:%S" if plain else None
-
-
-def as_numbers(counts: Iterable[tuple[Any, int]]) -> Counts | None:
-    """The counts by number.
-
-    None if a value is not a finite number, or a text such as 007 that would change.
-    """
-    numbers: Counts = {}
-    for value, count in counts:
-        text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
-        if not text and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
-            return None
-        number = float(value)
-        if not math.isfinite(number):
-            return None
-        if abs(number) >= EXACT and not isinstance(value, float):
-            # Double precision tells such whole numbers not apart.
-            with suppress(ValueError):
-                number = int(value) if int(value) == Decimal(value) else number
-        numbers[number] = numbers.get(number, 0) + count
-    return numbers
-
-
-def as_written(counts: Mapping[Any, int]) -> tuple[str, str, Counts] | None:
-    """The decimal mark of written numbers such as $1,200 or 1 234,5, a text, and counts by number.
-
-    None if a value is no such number.
-    """
-    texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
-    for mark in (".", ","):
-        plain = plain_numbers(texts, mark).to_pylist()
-        if (numbers := as_numbers(zip(plain, counts.values(), strict=True))) is not None:
-            return mark, max(counts, key=len), numbers
-    return None
 
 
 def identify(numbers: Counts) -> bool:

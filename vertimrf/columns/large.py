@@ -12,13 +12,11 @@ import numpy as np
 from ..arrays import Fields, Flags, Floats
 from ..errors import SchemaError
 from .numbers import Numbers
-from .text import Value
+from .text import EXACT, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Double precision tells whole numbers below it apart.
-EXACT = 1 << 53
 LISTS = ("edges", "points", "grid")
 WRITTEN = re.compile(r"[-+]?\d{1,20}")
 

@@ -17,7 +17,18 @@ from .cell_types import DICTIONARY, check_number_type, typed_numbers, unknown_ty
 from .column import Attribute
 from .numbers import MAX_DECIMALS
 from .partition import decimals
-from .text import MAX_SIZE, MISSING, MISSING_TEXT, OUTSIDE, Value, folded, is_text, no_domain, parse
+from .text import (
+    MAX_SIZE,
+    MISSING,
+    MISSING_TEXT,
+    OUTSIDE,
+    Value,
+    check_texts,
+    folded,
+    is_text,
+    no_domain,
+    parse,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,8 +147,7 @@ class Listed(ByValue, domain="values"):
             twice = next(value for i, value in enumerate(values) if value in values[:i])
             raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
 
-        if not all(isinstance(text, str) for text in self.missing_text or ()):
-            raise SchemaError(f"{where}: missing_text is {self.missing_text!r}; write texts.")
+        check_texts(where, self.missing_text)
 
     def is_missing(self, value: Any) -> bool:
         """Whether a cell's value stands for a missing one, if it is not listed."""

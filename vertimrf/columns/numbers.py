@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints
+from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints, Texts
 from ..errors import SchemaError
 from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
 from .edges import drafted_edges
 from .inside import Span, numbers_inside, shape_inside, shares_inside
+from .notations.marked import MARKS, Marked
 from .partition import Lattice, Partition, decimals
-from .text import MISSING, OUTSIDE, Value, nearest_listed, no_domain
+from .text import MISSING, OUTSIDE, Value, check_texts, nearest_listed, no_domain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from .column import Encode
+    from .notations.notation import Notation
 
 # Steps of a resolution, counted from 0, that double precision can represent.
 MAX_STEPS = 2.0**53
@@ -53,6 +55,8 @@ class Numbers(Attribute, domain="edges"):
         points: single values with a code of their own, inside bins or beyond them.
         format: the decimal mark of texts, "." or ",", which may then have separators of thousands
             and signs of currencies or percent; None for plain numbers.
+        missing_text: texts that stand for a missing value, besides the usual ones
+            (:data:`.MISSING_TEXT`).
     """
 
     edges: tuple[float, ...] = ()
@@ -64,6 +68,7 @@ class Numbers(Attribute, domain="edges"):
     grid: tuple[float, ...] = ()
     points: tuple[float, ...] = ()
     format: str | None = None
+    missing_text: Texts | None = None
 
     kind: ClassVar[str] = "numeric"
     noun: ClassVar[str] = "bin"
@@ -76,6 +81,7 @@ class Numbers(Attribute, domain="edges"):
             object.__setattr__(self, key, self._finite(where, key))
         self._check_edges(where)
         self._check_points(where)
+        check_texts(where, self.missing_text)
 
     def _check_grid(self, where: str) -> None:
         if self.format is not None and not self._is_format:
@@ -109,7 +115,12 @@ class Numbers(Attribute, domain="edges"):
     @property
     def _is_format(self) -> bool:
         """Whether texts can be written in the format."""
-        return self.format in (".", ",")
+        return self.format in MARKS
+
+    @property
+    def notation(self) -> Notation | None:
+        """See :class:`Attribute`."""
+        return None if self.format is None else Marked(self.format)
 
     def _check_edges(self, where: str) -> None:
         edges = self.edges
@@ -433,7 +444,11 @@ class Numbers(Attribute, domain="edges"):
         if self.grid and all(lists[key] == of for key, of in listed_numbers(self.grid).items()):
             # The grid says it all.
             lists = {"edges": (), "points": (), "grid": self.grid}
-        return {key: [self._number(n) for n in numbers] or None for key, numbers in lists.items()}
+        written: Fields = {
+            key: [self._number(n) for n in numbers] or None for key, numbers in lists.items()
+        }
+        texts = None if self.missing_text is None else list(self.missing_text)
+        return written | {"missing_text": texts}
 
     def _number(self, number: float) -> Any:
         """A number as a schema file has it."""

@@ -94,7 +94,8 @@ def _made(parts: Fields) -> Attribute:
         raise SchemaError(f"{where}: source is {source!r}; write where the domain is from.")
     kind: Any = Attribute.kinds[domains[0]]
     for key in ("other", "missing_text"):
-        if parts.get(key) is not None and kind is not Listed:
+        numbers_too = key == "missing_text" and kind is Numbers
+        if parts.get(key) is not None and kind is not Listed and not numbers_too:
             raise SchemaError(
                 f"{where} has {key!r}, which only categorical attributes can have; remove it."
             )

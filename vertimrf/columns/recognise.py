@@ -38,8 +38,8 @@ REACH = 2.0**40
 POINT, END, ALONE, FACTOR, ERRORS = 0.01, 0.005, 0.001, 3.0, 5.0
 # They suggest the second largest count of this many on a side, so that heaps as regular as the step are no points.
 POINTS, NEIGHBOURS = 20, 6
-# Most bins of the values that are no points, and fewest.
-BINS, FEWEST = 16, 8
+# Most bins of the values that are no points, and fewest. An edge is not moved to a point if a bin then has more than HEAVY of the records.
+BINS, FEWEST, HEAVY = 16, 8, 0.25
 # Numbers whose squares are to be summed are smaller.
 LARGE = 1e100
 # Digits after the decimal point that a step may have, and the largest number of steps from 0, so that rounding errors of double
@@ -126,7 +126,8 @@ def recognise(values: Reals, counts: Integers, *, day: int = 0, clamp: bool = Fa
         beside = heavy.copy()
         if step:
             beside[heavy] = [_is_multiple(p, step, offset, single) for p in values[heavy].tolist()]
-        edges = _beside(_edges(rest, weights, records), values[beside], rest)
+        drawn = _edges(rest, weights, records)
+        edges = _beside(drawn, values[beside], rest, weights, records)
     grid = _months(values, counts, day) if day else ()
     codes = not (day or digits) and _codes(values, counts, step)
     if not grid and len(values) <= LONGEST_GRID and (codes or _complete(values, counts, step)):
@@ -311,18 +312,39 @@ def _edges(values: Reals, counts: Integers, records: int) -> Reals:
     return chosen
 
 
-def _beside(edges: Reals, points: Reals, values: Reals) -> tuple[Number, ...]:
-    """The edges, of which those nearest to points are moved there, so that a point parts few bins in two."""
-    first, last = edges[:1], edges[-1:]
-    inside = edges[1:-1].copy()
-    free = np.ones(len(inside), bool)
-    for point in points[(points > first) & (points < last)][: len(inside)]:
-        nearest = np.argmin(np.where(free, np.abs(inside / 2 - point / 2), np.inf))
-        inside[nearest], free[nearest] = point, False
-    edges = np.unique(np.concatenate([first, inside, last]))
+def _beside(
+    edges: Reals, points: Reals, values: Reals, counts: Integers, records: int
+) -> tuple[Number, ...]:
+    """The edges, of which some are moved to a point, so that it parts few bins in two.
+
+    An edge moves to the nearest point between the edges beside it, which stay: so edges keep their order. It stays where it is if a
+    bin beside it would have more than HEAVY of all records.
+
+    Args:
+        edges: edges of the bins of ``values``.
+        points: the points that edges may be moved to, ascending.
+        values: the values that are no points, ascending.
+        counts: records of each of them.
+        records: records of the column.
+    """
+    below = np.append(0, np.cumsum(counts))
+    moved, left = edges.copy(), points
+
+    def part(low: Number, high: Number) -> int:
+        """Records of a bin."""
+        begin, end = np.searchsorted(values, [low, high])
+        return int(below[end] - below[begin])
+
+    for at in range(1, len(edges) - 1):
+        low, high = moved[at - 1], edges[at + 1]
+        near = left[(left > low) & (left < high)]
+        if len(near):
+            point = near[np.argmin(np.abs(near / 2 - edges[at] / 2))]
+            if max(part(low, point), part(point, high)) <= HEAVY * records:
+                moved[at], left = point, left[left != point]
     # A bin that has no value of its own is joined with the one before.
-    _, kept = np.unique(np.searchsorted(values, edges[:-1]), return_index=True)
-    return tuple(np.append(edges[kept], last).tolist())
+    _, kept = np.unique(np.searchsorted(values, moved[:-1]), return_index=True)
+    return tuple(np.append(moved[kept], moved[-1:]).tolist())
 
 
 def _complete(values: Reals, counts: Integers, step: Number, unseen: float = UNSEEN) -> bool:

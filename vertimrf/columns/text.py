@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Value = str | int | float | bool
 # Codes are uint16, and one value means "no code".
 MAX_SIZE = 65_535
+# Double precision tells whole numbers below it apart.
+EXACT = 1 << 53
+# How bytes are read that are invalid in a file's encoding.
+UNDECODED = r"\\x[89a-f][0-9a-f]"
 # Codes of cells that have no value in the domain.
 MISSING, OUTSIDE = -1, -2
 # Cells of text columns that mean a missing value, unless an attribute lists them as values or says
@@ -35,6 +39,16 @@ def check_name(name: Any) -> None:
         )
     if not is_text(name):
         raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
+
+
+def check_texts(where: str, texts: Any) -> None:
+    """Check the texts that stand for a missing value.
+
+    Raises:
+        SchemaError: they are no texts.
+    """
+    if not all(isinstance(text, str) for text in texts or ()):
+        raise SchemaError(f"{where}: missing_text is {texts!r}; write texts.")
 
 
 def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Int32s, Texts, memory
 from ..columns.column import DRAFTED
-from ..columns.formats import UNDECODED
+from ..columns.text import UNDECODED
 from ..errors import PlanError, SchemaError, TableError, some
 from ..plan.forecast import least_memory
 from ..plan.id_form import form_pattern

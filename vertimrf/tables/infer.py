@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..columns.column import DRAFTED, Attribute
 from ..columns.draft import Excluded, draft_attribute
-from ..columns.formats import DateOrder
+from ..columns.notations.notation import DateOrder
 from ..errors import SchemaError, TableError
 from ..plan.schema import Schema
 from ..plan.sections import Reading

@@ -1,0 +1,110 @@
+"""Numbers as offices write them: $1,200, 13%, 1 234,5, 1,00,000 and (59.22) for -59.22."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import SchemaError
+from ..text import parse
+from .notation import DateOrder, Notation, Recognised
+from .plain import as_numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...arrays import Floats
+
+MARKS = (".", ",")
+# Signs of a number that carry no value, besides the separator of thousands.
+ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
+# Signs of currencies of Unicode's category Sc, and percent.
+UNIT = re.compile("[%$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]")
+
+
+@dataclass(frozen=True)
+class Marked(Notation):
+    """Numbers with a decimal mark, which may have separators of groups and signs of currency or percent.
+
+    Groups have three digits, or all but the last have two, as in India. Brackets stand for a minus, as in accounts.
+
+    Attributes:
+        mark: the decimal mark, "." or ",".
+    """
+
+    mark: str
+
+    @property
+    def format(self) -> str:
+        """See :class:`Notation`."""
+        return self.mark
+
+    @classmethod
+    def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
+        """See :class:`Notation`."""
+        import pyarrow as pa
+
+        texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+        if all(text.strip().startswith("(") for text in counts):
+            # Numbers of lists, rather than debts.
+            return None
+        for mark in MARKS:
+            plain = cls(mark).plain(texts).to_pylist()
+            numbers = as_numbers(zip(plain, counts.values(), strict=True))
+            if numbers is not None:
+                signs = sorted({sign for text in counts for sign in UNIT.findall(text)})
+                if len(signs) > 1:
+                    raise SchemaError(
+                        f"has amounts in {' and '.join(signs)}, which are not one quantity; convert them, or part the column"
+                    )
+                return Recognised(
+                    cls(mark),
+                    numbers,
+                    f"has numbers such as {max(counts, key=len)!r}",
+                    f"read with the decimal mark {mark!r}; correct the format if it is another",
+                )
+        return None
+
+    def plain(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The texts with a decimal point, and without signs of currency and percent and separators of thousands.
+
+        A text that is no such number stays no number.
+        """
+        import pyarrow.compute as pc
+
+        mark, other = self.mark, ",.".replace(self.mark, "")
+        texts = pc.replace_substring(texts, "\u2212", "-")
+        texts = pc.replace_substring_regex(
+            texts, r"^(\s*\p{Sc}?\s*)\(([^()+-]*)\)(\s*\p{Sc}?\s*)$", r"-\1\2\3"
+        )
+        group = rf"[\s\p{{Zs}}'’{other}]"
+        whole = rf"[1-9]\d{{0,2}}({group}\d{{3}})+|[1-9]\d?({group}\d{{2}})+{group}\d{{3}}|\d+"
+        number = rf"(({whole})([{mark}]\d+)?|[{mark}]\d+)"
+        shape = rf"\s*[-+]?\s*\p{{Sc}}?\s*[-+]?{number}[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
+        bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{other}]", "")
+        bare = pc.replace_substring(bare, mark, ".")
+        return pc.if_else(
+            pc.match_substring_regex(texts, f"^{shape}$"),
+            bare,
+            pc.replace_substring(texts, ".", mark),
+        )
+
+    def parsed(self, texts: pa.ChunkedArray) -> Floats:
+        """See :class:`Notation`."""
+        import pyarrow as pa
+
+        plain = self.plain(texts)
+        try:
+            numbers: Floats = plain.cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            # Some cell is not a number; parse each cell to find out which.
+            numbers = np.array([*map(parse, plain.to_pylist())], float)
+        return numbers
+
+    def text(self, number: float) -> str:
+        """See :class:`Notation`."""
+        return np.format_float_positional(number, trim="-").replace(".", self.mark)

@@ -1,0 +1,113 @@
+"""Dates, times of day and timestamps in a format such as 31/12/2019."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ...errors import SchemaError
+from ..calendar import Calendar, to_number, to_text
+from .notation import DateOrder, Notation, Recognised
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...arrays import Floats
+
+DATES = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
+    *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
+    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
+)
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+
+
+@dataclass(frozen=True)
+class Moments(Notation):
+    """Dates, times of day or timestamps.
+
+    Attributes:
+        kind: "date", "time" or "timestamp".
+        timezone: of timestamps, see :func:`.to_number`.
+        pattern: the codes of ``datetime.strptime``; None for ISO 8601.
+    """
+
+    kind: Calendar
+    timezone: str | None = None
+    pattern: str | None = None
+
+    of_texts: ClassVar[bool] = True
+
+    @property
+    def calendar(self) -> Calendar:
+        """See :class:`Notation`."""
+        return self.kind
+
+    @property
+    def format(self) -> str | None:
+        """See :class:`Notation`."""
+        return self.pattern
+
+    @classmethod
+    def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
+        """See :class:`Notation`."""
+        fitting: list[tuple[str, Calendar, dict[float, int]]] = []
+        for form in (*CLOCKS, *map("".join, itertools.product(DATES, TIMES))):
+            calendar: Calendar = (
+                "time" if form in CLOCKS else "timestamp" if ":" in form else "date"
+            )
+            moments: dict[float, int] = {}
+            with suppress(ValueError):
+                for text, count in counts.items():
+                    moment = datetime.strptime(text.strip(), form)
+                    at = to_number(calendar, moment.time() if calendar == "time" else moment)
+                    moments[at] = moments.get(at, 0) + count
+                fitting.append((form, calendar, moments))
+        if order is not None:
+            first = order == "day-first"
+            fitting = [
+                one for one in fitting if (one[0].find("%d") < one[0].find("%m")) == first
+            ] or fitting
+        if any(one[2] != fitting[0][2] for one in fitting):
+            raise SchemaError(
+                f"has dates that may be {' or '.join(one[0] for one in fitting)}: say dates='day-first' or 'month-first' (--dates)"
+            )
+        if not fitting:
+            return None
+        form, calendar, moments = fitting[0]
+        years = ", the years 00 to 68 as 2000 to 2068" if "%y" in form else ""
+        return Recognised(
+            cls(calendar, None, form),
+            moments,
+            f"has {calendar}s as {form}",
+            f"so it is read{years}; correct the format if it is another",
+        )
+
+    def parsed(self, texts: pa.ChunkedArray) -> Floats:
+        """See :class:`Notation`."""
+        numbers = np.full(len(texts), np.nan)
+        for i, text in enumerate(texts.to_pylist()):
+            numbers[i] = self.number(text)
+        return numbers
+
+    def number(self, text: str) -> float:
+        """One text as a number; NaN if it is in another notation."""
+        try:
+            return to_number(self.kind, text, self.timezone, self.pattern)
+        except (ValueError, OverflowError):
+            return np.nan
+
+    def text(self, number: float) -> str:
+        """See :class:`Notation`."""
+        text = to_text(self.kind, number, self.timezone)
+        if self.pattern is None:
+            return text
+        moment = time if self.kind == "time" else datetime
+        return moment.fromisoformat(text).strftime(self.pattern)

@@ -1,0 +1,77 @@
+"""What every notation can be asked: to recognise texts, to read them as numbers, and to write numbers so."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...arrays import Floats
+    from ..calendar import Calendar
+
+DateOrder = Literal["day-first", "month-first"]
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """Texts of a column that are all in one notation.
+
+    Attributes:
+        notation: the notation.
+        numbers: records by number.
+        problem, done: what an owner should check, and how the texts are read.
+    """
+
+    notation: Notation
+    numbers: dict[float, int]
+    problem: str
+    done: str
+
+
+class Notation(ABC):
+    """A way to write numbers, dates or times.
+
+    Attributes:
+        of_texts: whether a column that is text by its type may be read so, not only one of a CSV file.
+        calendar: of dates and times, their kind; None of other numbers.
+    """
+
+    of_texts: ClassVar[bool] = False
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """See :class:`Notation`."""
+        return None
+
+    @property
+    @abstractmethod
+    def format(self) -> str | None:
+        """The notation as a schema names it; None for the usual one."""
+
+    @classmethod
+    @abstractmethod
+    def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
+        """Read the texts of a column.
+
+        Args:
+            counts: records by text.
+            order: which of day and month comes first, where both fit.
+
+        Returns:
+            What they are; None if a text is in another notation.
+
+        Raises:
+            SchemaError: they may mean different things.
+        """
+
+    @abstractmethod
+    def parsed(self, texts: pa.ChunkedArray) -> Floats:
+        """Texts without nulls as numbers, NaN for those of another notation [shape=(n,), float64]."""
+
+    @abstractmethod
+    def text(self, number: float) -> str:
+        """A number as text, which :meth:`parsed` reads as this number."""

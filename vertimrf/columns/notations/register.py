@@ -1,0 +1,36 @@
+"""The register of notations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .marked import Marked
+from .moments import Moments
+from .notation import DateOrder, Notation, Recognised
+
+# In the order in which they are tried.
+NOTATIONS: tuple[type[Notation], ...] = (Moments, Marked)
+
+
+def recognised(
+    counts: Mapping[str, int], order: DateOrder | None, of_texts: bool
+) -> Recognised | None:
+    """The first notation that all texts of a column have.
+
+    Args:
+        counts: records by text.
+        order: which of day and month comes first, where both fit.
+        of_texts: whether the column is text by its type.
+
+    Returns:
+        What the texts are; None if no notation fits.
+
+    Raises:
+        SchemaError: they may mean different things.
+    """
+    for kind in NOTATIONS:
+        if kind.of_texts or not of_texts:
+            found = kind.recognise(counts, order)
+            if found is not None:
+                return found
+    return None

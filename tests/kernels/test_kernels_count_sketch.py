@@ -35,9 +35,9 @@ def layout(sizes, contrasts=()):
     """Every group's first row, and whether that is its contrast; and the rows of all groups together."""
     out, row = [], 0
     for g, size in enumerate(sizes):
-        out.append((row, g in contrasts))
+        out.append((row, g in contrasts, 0))
         row += 1 if g in contrasts else size
-    return np.array(out, np.int64).reshape(-1, 2), row
+    return np.array(out, np.int64).reshape(-1, 3), row
 
 
 def sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=()):

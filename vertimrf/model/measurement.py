@@ -39,8 +39,8 @@ class Measurement:
         contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
         asked: whether a workload needs means of it, or it is of halves. Fits follow it more closely.
-        trend: whether one number determines the dependence in it, so that its noise has one
-            dimension (:mod:`~.trend`). Fits follow it more closely.
+        trend: how many numbers determine the dependence in it, so that its noise has as many
+            dimensions (:mod:`~.trend`); 0 if it is no trend. Fits follow trends more closely.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or
@@ -55,7 +55,7 @@ class Measurement:
     contrasts: Ints = ()
     completed: bool = False
     asked: bool = False
-    trend: bool = False
+    trend: int = 0
 
     def __post_init__(self) -> None:
         if not self.attributes or any(
@@ -98,13 +98,13 @@ class Measurement:
         four cells.
         """
         if self.trend:
-            return 1 / self.counts.size
+            return self.trend / self.counts.size
         return math.prod((1 - 1 / self.counts.shape[axis] for axis in self.contrasts), start=1.0)
 
     @property
     def directions(self) -> int:
         """Dimensions of the dependence that was measured, beside the margins."""
-        return 1 if self.trend else math.prod(max(count - 1, 1) for count in self.counts.shape)
+        return self.trend or math.prod(max(count - 1, 1) for count in self.counts.shape)
 
     @property
     def unknown(self) -> Ints:

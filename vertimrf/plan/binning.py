@@ -57,6 +57,37 @@ def halves(counts: Floats, ordered: bool, missing: bool) -> Integers:
     return (np.arange(len(counts)) >= cut).astype(np.int64)
 
 
+def beside_missing(counts: Floats, bins: int, ordered: bool, halved: bool = False) -> Integers:
+    """Cut an attribute into bins of which the last is the missing value, and no other.
+
+    Args:
+        counts: released, noisy counts of the attribute's values, of which the last is the missing
+            value [shape=(size,), float64].
+        bins: number of bins, from 3 to ``size``.
+        ordered: whether only adjacent bins are merged.
+        halved: whether three bins are halves (:func:`halves`) and the missing value.
+
+    Returns:
+        Map code -> bin [shape=(size,), int64].
+    """
+    present = counts[:-1]
+    if halved and bins == 3:
+        values = halves(present, ordered, False)
+    else:
+        values = choose_bins(present, bins - 1, ordered)
+    return np.append(values, values.max() + 1)
+
+
+def missing_alone(bins: Integers, missing: bool) -> bool:
+    """Whether the missing value has a bin of its own, beside two or more of present values.
+
+    Args:
+        bins: the map value -> bin [shape=(size,), int64].
+        missing: whether the last value stands for records without one.
+    """
+    return bool(missing and (bins == bins[-1]).sum() == 1 and bins.max() >= 2)
+
+
 def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> Integers:
     """Cut each half, or coarse bin, of an attribute into bins of similar counts.
 
@@ -64,12 +95,16 @@ def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> 
         counts: counts of values [shape=(size,), float64].
         half: the map value -> half (:func:`halves`), or coarse bin [shape=(size,), int64].
         ordered: whether values have an order. Otherwise the halves stay.
-        missing: whether the last value stands for records without one. If they are a half of their
-            own, the order says nothing of the halves, which stay.
+        missing: whether the last value stands for records without one. If these have a bin of their
+            own, they keep it, and it is the last. If they are one of two halves, the order says
+            nothing of the halves, which stay.
 
     Returns:
         The map value -> bin [shape=(size,), int64].
     """
+    if ordered and missing_alone(half, missing):
+        present = finer_bins(counts[:-1], half[:-1], True, False)
+        return np.append(present, present.max() + 1)
     if not ordered or (missing and (half == half[-1]).sum() == 1):
         return half
     out = np.zeros_like(half)

@@ -195,7 +195,8 @@ class _Rows:
         mean = cross_products(self.codes, bits, progress.advance)
         if not self.second.any():
             return mean
-        return _halved(mean, self.second) * (self.codes.shape[1] / np.maximum(self.overlaps, 1.0))
+        out: Floats = _halved(mean, self.second) * self.codes.shape[1]
+        return out / np.maximum(self.overlaps, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -269,7 +269,7 @@ def _with_missing(
         sigma=np.maximum(sigma, LEAST_ERROR),
         contrasts=(),
         completed=False,
-        trend=(1 + missing[0]) * (1 + missing[1]),
+        trend=1 + sum(told.shown != 0 for told in (pair.both, *pair.lacking)),
     )
 
 

@@ -88,7 +88,9 @@ def missing_alone(bins: Integers, missing: bool) -> bool:
     return bool(missing and (bins == bins[-1]).sum() == 1 and bins.max() >= 2)
 
 
-def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> Integers:
+def finer_bins(
+    counts: Floats, half: Integers, ordered: bool, missing: bool, most: int = TREND_BINS
+) -> Integers:
     """Cut each half, or coarse bin, of an attribute into bins of similar counts.
 
     Args:
@@ -98,12 +100,13 @@ def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> 
         missing: whether the last value stands for records without one. If these have a bin of their
             own, they keep it, and it is the last. If they are one of two halves, the order says
             nothing of the halves, which stay.
+        most: most bins.
 
     Returns:
         The map value -> bin [shape=(size,), int64].
     """
     if ordered and missing_alone(half, missing):
-        present = finer_bins(counts[:-1], half[:-1], True, False)
+        present = finer_bins(counts[:-1], half[:-1], True, False, TREND_BINS - 1)
         return np.append(present, present.max() + 1)
     if not ordered or (missing and (half == half[-1]).sum() == 1):
         return half
@@ -111,7 +114,7 @@ def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> 
     parts = int(half.max()) + 1
     for part in range(parts):
         of_part = half == part
-        bins = min(max(TREND_BINS // parts, 1), int(of_part.sum()))
+        bins = min(max(most // parts, 1), int(of_part.sum()))
         out[of_part] = choose_bins(counts[of_part], bins, True) + (out.max() + 1 if part else 0)
     return out
 

@@ -149,8 +149,9 @@ class Compared:
         ]
 
     def turned(self):
-        """Strong correlations across parties whose sign the rows turn, per seed."""
-        keys = self.pairs("values", True)
+        """Strong correlations across parties, of values or of who lacks what, whose sign the rows
+        turn, per seed."""
+        keys = self.pairs("values", True) + self.pairs("lacks", True)
         turned = [
             np.nan_to_num(found.get(key, 0.0)) * np.sign(self.true[key]) < -TURNED
             for found in self.found
@@ -173,9 +174,8 @@ class Compared:
         return float(np.sqrt(np.mean(np.square(apart)))) if apart else None
 
     def value(self, kind, a, b):
-        """Mean of a pair's figure."""
-        keys = [key for key in self.true if key[0] == kind and {*key[1:]} == {a, b}]
-        return float(np.mean([np.nan_to_num(found.get(keys[0], 0.0)) for found in self.found]))
+        """Mean of a pair's figure over seeds."""
+        return float(np.mean([np.nan_to_num(f.get((kind, a, b), 0.0)) for f in self.found]))
 
 
 def of_table(name, seeds):
@@ -183,8 +183,8 @@ def of_table(name, seeds):
     compared = Compared(*public(name), seeds)
     if name == "mathpnl":
         yield Verdict(
-            "mathpnl: correlation of lexpp_1 and expp, -.35 in truth",
-            compared.value("values", "lexpp_1", "expp"),
+            "mathpnl: who lacks lexpp_1 and the other party's expp, -.35 in truth",
+            compared.value("lacks", "lexpp_1", "expp"),
         )
     yield Verdict(f"{name}: eight strongest correlations, left", compared.strongest())
     yield Verdict(f"{name}: signs turned", compared.turned())
@@ -220,7 +220,10 @@ def of_generated(records, seeds):
         frame, first = generated(records, seed)
         rows = synthesized(frame, first, TWO, EPSILON, seed).table.to_pandas()
         rows = rows.apply(pd.to_numeric, errors="coerce")
-        both = [correlation(f["pay"].to_numpy(float), f["spent"].to_numpy(float), 2) for f in (frame, rows)]
+        both = [
+            correlation(f["pay"].to_numpy(float), f["spent"].to_numpy(float), 2)
+            for f in (frame, rows)
+        ]
         apart.append(np.nan_to_num(both[1]) - both[0])
         shares.append(by_quartile(rows) - by_quartile(frame))
     yield Verdict("generated: correlation of the present, rows less truth", float(np.mean(apart)))

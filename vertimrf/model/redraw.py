@@ -91,7 +91,9 @@ class Noise:
                 blank = _blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind)
                 out.append(replace(blank, asked=m.asked))
         read = {a for i in trends for a in out[i].attributes}
-        return cls(tuple(out), tuple(trends), tuple(a for a in sorted(read) if cuts and cuts[a].missing))
+        return cls(
+            tuple(out), tuple(trends), tuple(a for a in sorted(read) if cuts and cuts[a].missing)
+        )
 
     def redrawn(
         self,

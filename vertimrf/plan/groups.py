@@ -159,7 +159,10 @@ def cut_groups(
     """
 
     def cut(attribute: int, count: int) -> Integers:
-        ordered, missing = schema.attributes[attribute].ordered, schema.attributes[attribute].missing
+        ordered, missing = (
+            schema.attributes[attribute].ordered,
+            schema.attributes[attribute].missing,
+        )
         # A group of one value tells presence.
         if count == 2 and attribute in halved:
             return halves(one_way[attribute], ordered, missing)

@@ -448,7 +448,7 @@ def check_contrasts(contrasts: Sequence[int], sizes: Sequence[int], most: int = 
     """
     possible = {g for g in contrasts if 0 <= g < len(sizes) and 2 <= sizes[g] <= most}
     if list(contrasts) != sorted(possible):
-        values = "2 values" if most == 2 else f"2 to {most} values"
+        values = " or ".join(str(size) for size in range(2, most + 1)) + " values"
         raise PlanError(f"Contrasts are of groups of {values}, in order, not of {list(contrasts)}.")
 
 

@@ -23,7 +23,7 @@ the halves and 0 for a missing value, and u(r) = 1 for a missing value and 0 oth
 its sign times x + h u, where h = 1 or -1 is a Walsh function of the counter. The counters with h = 1
 are those of the contrast x + u, in which the missing value is in the first half; those with h = -1
 are of x - u. So the group has *two rows, each of half of the counters* (:class:`_Rows`), and both are
-contrasts as above, for which all three steps hold. The values' indicators are
+contrasts as above. Steps 1 and 3 hold for them; in step 2 nothing is subtracted from them. The values' indicators are
 
     lower half = (1 + (x - u)) / 2,    upper half = (1 - (x + u)) / 2,    missing = ((x + u) - (x - u)) / 2.
 
@@ -207,6 +207,7 @@ class _Layout:
     Attributes:
         members: 1 where a row is a value of a group, 0 elsewhere, also for rows of contrasts
             [shape=(rows, groups), float64].
+        alternating: whether a row is of an alternating group [shape=(rows,), bool].
         group: each row's group [shape=(rows,), int64].
         row: each value's row [shape=(v,), int64].
         parts: the indicator of a value is its row times this, plus ``constant``: 1/2 or -1/2 for the
@@ -220,6 +221,7 @@ class _Layout:
     """
 
     members: Floats
+    alternating: Flags
     group: Integers
     row: Integers
     parts: Floats
@@ -513,7 +515,10 @@ def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Pro
         np.concatenate(each)
         for each in zip(
             *(
-                [np.repeat(moment, len(group.signs) // len(moment)) for moment in code_moments(plan, group)]
+                [
+                    np.repeat(moment, len(group.signs) // len(moment))
+                    for moment in code_moments(plan, group)
+                ]
                 for group in groups
             ),
             strict=True,
@@ -558,7 +563,9 @@ def _rows(plan: CountSketches, groups: Sequence[CountedGroup]) -> _Rows:
             numbers.append(group.alternation)
     second = np.array(numbers) > 0
     if not second.any():
-        return _Rows(np.concatenate(codes), second, np.full((len(numbers),) * 2, plan.numbers, float))
+        return _Rows(
+            np.concatenate(codes), second, np.full((len(numbers),) * 2, plan.numbers, float)
+        )
     # All counters of 2^k successive ones together are in as many pairs of either sign.
     block = 1 << max(numbers).bit_length()
     rest = np.array([alternating(number, np.arange(plan.numbers % block)) for number in numbers])
@@ -578,10 +585,16 @@ def _cells(plan: CountSketches, products: _Products, populations: _Populations) 
     correlations = np.clip(rest / np.outer(observed, observed), -1, 1)
     # Standard deviations of what is left of the rows, by known sizes and noise.
     sd = np.sqrt(np.maximum(variances - np.diag(explained), 1.0))
-    variance = (
-        np.square((1 - np.minimum(correlations**2, HIGHEST_SQUARE)) * np.outer(sd, sd))
-        / products.overlaps
-    )
+    squares = np.minimum(correlations**2, HIGHEST_SQUARE)
+    variance = np.square((1 - squares) * np.outer(sd, sd)) / products.overlaps
+    if layout.alternating.any():
+        # Rows are normalised by all of their counters, of which products have a part.
+        part = products.overlaps / np.diag(products.overlaps)[:, None]
+        spread = 1 + squares - 1.5 * squares * (part + part.T) + squares**2 * part * part.T
+        apart = (part < 1) | (part.T < 1)
+        variance = np.where(
+            apart, spread * np.square(np.outer(sd, sd)) / products.overlaps, variance
+        )
     # One more record of a value adds to what the sums of a population explain, and in its own
     # population to the variance of its row.
     slopes = weights @ populations.of_group
@@ -634,6 +647,7 @@ def _layout(groups: Sequence[CountedGroup]) -> _Layout:
     freedom = np.where(in_contrast, 1 - 1 / np.repeat(sizes, sizes), 1.0)
     return _Layout(
         members=np.repeat(np.eye(len(sizes)) * ~contrasted, rows, axis=0),
+        alternating=np.repeat([group.alternation > 0 for group in groups], rows),
         group=np.repeat(np.arange(len(sizes)), rows),
         row=np.array(row),
         parts=weights,
@@ -646,7 +660,8 @@ def _layout(groups: Sequence[CountedGroup]) -> _Layout:
 def _sums_predictions(
     layout: _Layout, variances: Floats, populations: _Populations
 ) -> tuple[Floats, Floats]:
-    """Best linear predictions of rows from groups' sums; contrasted groups have no sums.
+    """Best linear predictions of rows from groups' sums; contrasted groups have no sums, and rows of
+    alternating groups no predictions.
 
     Args:
         layout: of rows and values.
@@ -666,8 +681,17 @@ def _sums_predictions(
     )
     weights = np.zeros(members.shape)
     noise = layout.sums_noise(variances, populations.records)
-    weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
-    return weights, weights[:, summed] @ with_sums.T
+    sums = everyone + np.diag(noise[summed])
+    weights[:, summed] = np.linalg.solve(sums, with_sums.T).T
+    explained = weights[:, summed] @ with_sums.T
+    if layout.alternating.any():
+        # Rows of alternating groups have no predictions: their products are of other counters than
+        # their products with sums.
+        weights[layout.alternating] = 0.0
+        predicted = weights[:, summed]
+        cross = predicted @ with_sums.T
+        explained = cross + cross.T - predicted @ sums @ predicted.T
+    return weights, explained
 
 
 def _covariances(bits: int, of_codes: Floats, variances: Floats) -> Floats:

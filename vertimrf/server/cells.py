@@ -16,7 +16,7 @@ from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, contrasted
 from ..model.trend import BEYOND, Cut, number_of_bins
-from ..plan.binning import beside_missing, finer_bins, halves, missing_alone
+from ..plan.binning import finer_bins, halves, missing_alone
 from ..plan.impossible import Combination
 from ..plan.plan import Plan
 from ..plan.schema import Schema

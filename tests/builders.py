@@ -114,7 +114,9 @@ def counted_groups(plan, codes, digests, secret, rng, groups=None):
     ]
     tables = encoder.result(sizes, rng.bytes)
     return [
-        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, plan.weight(g))
+        CountedGroup(
+            t, s, s, np.zeros(len(s)), g in plan.contrasts, plan.weight(g), plan.alternation(g)
+        )
         for g, t, s in zip(groups, tables, sizes, strict=True)
     ]
 

@@ -12,6 +12,7 @@ from vertimrf.kernels.count_sketch import (
     UNSETTLED,
     add_noise,
     add_records,
+    alternating,
     cross_products,
     noise_table,
     quantise,
@@ -23,6 +24,10 @@ from vertimrf.kernels.jit import threads
 KEY = (np.uint64(3), np.uint64(1 << 60))
 
 
+# Numbers of Walsh functions by group: of buckets, of repetitions, and of both.
+WALSH = (1, 6, 0b1011, 1 << 15, 9)
+
+
 def table(n, sizes, seed=0):
     rng = np.random.default_rng(seed)
     digests = rng.integers(0, 2**64, n, dtype=np.uint64)
@@ -32,12 +37,13 @@ def table(n, sizes, seed=0):
 
 
 def layout(sizes, contrasts=()):
-    """Every group's first row, and whether that is its contrast; and the rows of all groups together."""
+    """Every group's first row, whether that is its contrast, and the number of its Walsh function, which contrasts of three values
+    have; and the rows of all groups together."""
     out, row = [], 0
     for g, size in enumerate(sizes):
-        out.append((row, g in contrasts))
+        out.append((row, g in contrasts, WALSH[g] if g in contrasts and size == 3 else 0))
         row += 1 if g in contrasts else size
-    return np.array(out, np.int64).reshape(-1, 2), row
+    return np.array(out, np.int64).reshape(-1, 3), row
 
 
 def sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
@@ -63,14 +69,16 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
             for g, size in enumerate(sizes):
                 added = np.eye(size, dtype=int)[codes[g, i]]
                 if g in contrasts:
-                    added = [(1, -1)[codes[g, i]]]
+                    counter = (j << log_buckets) + bucket
+                    turn = -1 if (counter & WALSH[g]).bit_count() % 2 else 1
+                    added = [(1, -1, turn)[codes[g, i]]]
                 out[j, row : row + len(added), bucket] += sign * np.array(added)
                 row += len(added)
     return out
 
 
 @pytest.mark.parametrize("log_buckets, repetitions", [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)])
-@pytest.mark.parametrize("contrasts", [(), (1,), (0, 1, 3)])
+@pytest.mark.parametrize("contrasts", [(), (1,), (0, 1, 3), (0, 2)])
 def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts):
     sizes = (2, 2, 3, 2, 5)
     digests, codes = table(150, sizes, 1)
@@ -101,6 +109,15 @@ def test_buckets_and_signs_are_uniform_and_independent_from_one_repetition_to_th
     assert abs((state**2).mean() - 1) < 5 * math.sqrt(2 / state.size)
     correlation = np.corrcoef(state)[np.triu_indices(repetitions, 1)]
     assert np.abs(correlation).max() < 5 / math.sqrt(8)
+
+
+def test_walsh_functions_are_orthogonal_signs():
+    signs = np.array([alternating(number, np.arange(64, 128)) for number in range(64)])
+    np.testing.assert_array_equal(signs[0], 1)
+    np.testing.assert_array_equal(signs @ signs.T, 64 * np.eye(64))
+    large = np.array([0, 1, (1 << 40) + 5])
+    by_bits = [-1 if (int(k) & (1 << 40) + 3).bit_count() % 2 else 1 for k in large]
+    assert alternating((1 << 40) + 3, large).tolist() == by_bits
 
 
 def thresholds_of(noise):

@@ -208,7 +208,7 @@ def test_an_edited_plan_is_refused():
 )
 def test_contrasts_that_no_group_has_are_refused(contrasts):
     data = plan_of((2, 3, 2), (4, 5), tau=10).to_json()
-    said = r"^Contrasts are of groups of 2 values, in order, not of \[[^]]*\]+\.$"
+    said = r"^Contrasts are of groups of 2 or 3 values, in order, not of \[[^]]*\]+\.$"
     if not all(type(group) is int for group in contrasts):
         said = r"sketch is malformed \(expected `int`, got .* at `contrasts\[0\]`\); have the plan made again\.$"
     with pytest.raises(PlanError, match=said):

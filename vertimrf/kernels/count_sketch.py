@@ -73,8 +73,10 @@ def add_records(
         k0, k1: secret key [uint64].
         digests: record digests [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        layout: per group, its first row and its kind [shape=(d, 2), int64]. Kind 1 is a contrast:
-            code 0 adds to the row and code 1 subtracts from it. Kind 0 has one row per value.
+        layout: per group, its first row, its kind, and the number of its Walsh function
+            [shape=(d, 3), int64]. Kind 1 is a contrast: code 0 adds to the row and code 1 subtracts
+            from it; code 2 adds or subtracts as the function says (:func:`alternating`). Kind 0 has
+            one row per value.
         log_buckets: binary logarithm of the number of buckets, at most 15.
         state: counters, updated [shape=(r, v, b), int32]. The caller ensures that they cannot
             overflow.
@@ -91,6 +93,37 @@ def add_records(
 
         in_slices(last - first, 1, add)
         advance(last, words)
+
+
+def alternating(number: int, counters: Integers) -> Integers:
+    """Signs of a Walsh function: -1 where the number and the counter have an odd number of ones in
+    common as binary numbers.
+
+    Different functions are orthogonal over any 2^k successive counters from a multiple of 2^k on,
+    if their numbers are below 2^k.
+
+    Args:
+        number: of the function; that of number 0 is 1 everywhere.
+        counters: numbers of counters, repetition * buckets + bucket [shape=(n,), int64].
+
+    Returns:
+        [shape=(n,), int64]
+    """
+    common = counters & number
+    for shift in (32, 16, 8, 4, 2, 1):
+        common = common ^ (common >> shift)
+    return 1 - 2 * (common & 1)
+
+
+@callee(forceinline=True)
+def odd(bits):  # type: ignore[no-untyped-def]
+    """Whether a number has an odd number of ones [uint32]."""
+    bits ^= bits >> np.uint32(16)
+    bits ^= bits >> np.uint32(8)
+    bits ^= bits >> np.uint32(4)
+    bits ^= bits >> np.uint32(2)
+    bits ^= bits >> np.uint32(1)
+    return bits & np.uint32(1)
 
 
 @kernel
@@ -118,7 +151,16 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
                     table = state[j, layout[i, 0] :]
                     code = codes[i, first : first + count]
                     i += 1
-                    if layout[i - 1, 1]:
+                    if layout[i - 1, 2]:
+                        number = np.uint64(layout[i - 1, 2])
+                        inside = np.uint32(number & buckets)
+                        outside = odd(np.uint32((number >> np.uint64(log_buckets)) & np.uint64(j)))
+                        for a in range(count):
+                            missing = np.int32(code[a]) >> 1
+                            turn = np.int32(odd(inside & place[a]) ^ outside)
+                            change = 1 - 2 * np.int32(code[a]) + 2 * missing * (2 - turn)
+                            table[0, place[a]] += sign[a] * change
+                    elif layout[i - 1, 1]:
                         for a in range(count):
                             table[0, place[a]] += sign[a] * (1 - 2 * np.int32(code[a]))
                     elif i < len(layout) and not layout[i, 1]:

@@ -39,8 +39,8 @@ class Measurement:
         contrasts: axes along which contrasts were measured.
         completed: whether ``counts`` includes the mean along contrasted axes.
         asked: whether a workload needs means of it, or it is of halves. Fits follow it more closely.
-        trend: whether one number determines the dependence in it, so that its noise has one
-            dimension (:mod:`~.trend`). Fits follow it more closely.
+        trend: how many numbers determine the dependence in it, so that its noise has as many
+            dimensions (:mod:`~.trend`); 0 if it is no trend. Fits follow trends more closely.
         settled: whether rare counts are estimates that decline (:mod:`~.tails`), so that fits need not
             raise them.
 
@@ -57,7 +57,7 @@ class Measurement:
     contrasts: Ints = ()
     completed: bool = False
     asked: bool = False
-    trend: bool = False
+    trend: int = 0
     settled: bool = False
 
     def __post_init__(self) -> None:
@@ -101,13 +101,13 @@ class Measurement:
         four cells.
         """
         if self.trend:
-            return 1 / self.counts.size
+            return self.trend / self.counts.size
         return math.prod((1 - 1 / self.counts.shape[axis] for axis in self.contrasts), start=1.0)
 
     @property
     def directions(self) -> int:
         """Dimensions of the dependence that was measured, beside the margins."""
-        return 1 if self.trend else math.prod(max(count - 1, 1) for count in self.counts.shape)
+        return self.trend or math.prod(max(count - 1, 1) for count in self.counts.shape)
 
     @property
     def unknown(self) -> Ints:

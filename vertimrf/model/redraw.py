@@ -52,10 +52,12 @@ class Noise:
     Attributes:
         measurements: the measurements with one standard error each, and counts of 0.
         trends: indices of those that fits read as trends (:mod:`~.trend`).
+        missing: attributes of these whose missing value has a bin of its own, the last.
     """
 
     measurements: tuple[Measurement, ...]
     trends: Ints = ()
+    missing: Ints = ()
 
     @classmethod
     def of(
@@ -88,7 +90,10 @@ class Noise:
                 # Four digits are enough.
                 blank = _blank(field, m.attributes, m.bins, float(f"{sigma:.4g}"), *kind)
                 out.append(replace(blank, asked=m.asked))
-        return cls(tuple(out), tuple(trends))
+        read = {a for i in trends for a in out[i].attributes}
+        return cls(
+            tuple(out), tuple(trends), tuple(a for a in sorted(read) if cuts and cuts[a].missing)
+        )
 
     def redrawn(
         self,
@@ -129,6 +134,7 @@ class Noise:
                 field.marginal((a,)),
                 field.classes[a].classes if a in field.classes else np.arange(field.sizes[a]),
                 halved=True,
+                missing=a in self.missing,
             )
             for a in read
         }
@@ -158,6 +164,7 @@ class Noise:
             "noise.axes": np.array(axes, np.int64).reshape(-1, 4),
             **({"noise.asked": asked} if asked.size else {}),
             **({"noise.trends": np.array(self.trends, np.int64)} if self.trends else {}),
+            **({"noise.missing": np.array(self.missing, np.int64)} if self.missing else {}),
         } | {f"noise.bins{i}": bins for i, bins in enumerate(maps.values())}
 
     @classmethod
@@ -186,7 +193,12 @@ class Noise:
             out.append(replace(blank, asked=i in asked))
         if not all(0 <= i < len(out) and len(out[i].attributes) == 2 for i in trends):
             raise ModelError("A trend of the model is of no pair that was measured.")
-        return cls(tuple(out), trends)
+        missing = (
+            tuple(arrays["noise.missing"].reshape(-1).tolist()) if "noise.missing" in arrays else ()
+        )
+        if not set(missing) <= {a for i in trends for a in out[i].attributes}:
+            raise ModelError("A missing value of the model is of no trend.")
+        return cls(tuple(out), trends, missing)
 
 
 def _fitted(

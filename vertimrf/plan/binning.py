@@ -57,26 +57,64 @@ def halves(counts: Floats, ordered: bool, missing: bool) -> Integers:
     return (np.arange(len(counts)) >= cut).astype(np.int64)
 
 
-def finer_bins(counts: Floats, half: Integers, ordered: bool, missing: bool) -> Integers:
+def beside_missing(counts: Floats, bins: int, ordered: bool, halved: bool = False) -> Integers:
+    """Cut an attribute into bins of which the last is the missing value, and no other.
+
+    Args:
+        counts: released, noisy counts of the attribute's values, of which the last is the missing
+            value [shape=(size,), float64].
+        bins: number of bins, from 3 to ``size``.
+        ordered: whether only adjacent bins are merged.
+        halved: whether three bins are halves (:func:`halves`) and the missing value.
+
+    Returns:
+        Map code -> bin [shape=(size,), int64].
+    """
+    present = counts[:-1]
+    if halved and bins == 3:
+        values = halves(present, ordered, False)
+    else:
+        values = choose_bins(present, bins - 1, ordered)
+    return np.append(values, values.max() + 1)
+
+
+def missing_alone(bins: Integers, missing: bool) -> bool:
+    """Whether the missing value has a bin of its own, beside two or more of present values.
+
+    Args:
+        bins: the map value -> bin [shape=(size,), int64].
+        missing: whether the last value stands for records without one.
+    """
+    return bool(missing and (bins == bins[-1]).sum() == 1 and bins.max() >= 2)
+
+
+def finer_bins(
+    counts: Floats, half: Integers, ordered: bool, missing: bool, most: int = TREND_BINS
+) -> Integers:
     """Cut each half, or coarse bin, of an attribute into bins of similar counts.
 
     Args:
         counts: counts of values [shape=(size,), float64].
         half: the map value -> half (:func:`halves`), or coarse bin [shape=(size,), int64].
         ordered: whether values have an order. Otherwise the halves stay.
-        missing: whether the last value stands for records without one. If they are a half of their
-            own, the order says nothing of the halves, which stay.
+        missing: whether the last value stands for records without one. If these have a bin of their
+            own, they keep it, and it is the last. If they are one of two halves, the order says
+            nothing of the halves, which stay.
+        most: most bins.
 
     Returns:
         The map value -> bin [shape=(size,), int64].
     """
+    if ordered and missing_alone(half, missing):
+        present = finer_bins(counts[:-1], half[:-1], True, False, TREND_BINS - 1)
+        return np.append(present, present.max() + 1)
     if not ordered or (missing and (half == half[-1]).sum() == 1):
         return half
     out = np.zeros_like(half)
     parts = int(half.max()) + 1
     for part in range(parts):
         of_part = half == part
-        bins = min(max(TREND_BINS // parts, 1), int(of_part.sum()))
+        bins = min(max(most // parts, 1), int(of_part.sum()))
         out[of_part] = choose_bins(counts[of_part], bins, True) + (out.max() + 1 if part else 0)
     return out
 

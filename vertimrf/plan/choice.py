@@ -131,24 +131,35 @@ def groups_of(
     presence: bool = False,
     parities: int = 0,
     values: bool = True,
+    alternating: bool = False,
 ) -> tuple[tuple[Group, ...], Ints]:
     """One group for each attribute that parties sketch, and the indices of contrasts.
 
     ``parities`` adds groups of two attributes of two values, those of so many rings; ``presence``
     adds groups of one value for parties with one contrast alone, if there are several; ``values``
-    keeps one group of every party as values.
+    keeps one group of every party as values; ``alternating`` says whether the missing value of an
+    attribute that is cut in halves is a third value, of which contrasts keep account.
     """
     most = dict.fromkeys(target.halved, target.bins)
     size = [min(u, most.get(a, COUNT_BINS)) for a, u in enumerate(schema.sizes)]
+    three = {
+        a
+        for a in target.halved
+        if alternating and target.bins == 2 and schema.attributes[a].missing
+    }
     lone = [len(attributes) == 1 and size[attributes[0]] == 2 for attributes in columns]
     groups: list[Group] = []
     contrasts: list[int] = []
     for attributes, alone in zip(columns, lone, strict=True):
         first = len(groups)
-        groups += [Group((a,), (size[a],)) for a in attributes]
+        groups += [Group((a,), (size[a] + (a in three),)) for a in attributes]
+        of_three = [g for g in range(first, len(groups)) if groups[g].attributes[0] in three]
         two = [g for g in range(first, len(groups)) if groups[g].size == 2]
         present = presence and alone and sum(lone) > 1
-        contrasts += two[values and len(two) == len(groups) - first and not present :]
+        all_told = len(two) + len(of_three) == len(groups) - first
+        # Two rows of values rather than three.
+        kept = (two or of_three)[: values and all_told and not present]
+        contrasts += sorted({*two, *of_three} - {*kept})
         if present:
             groups.append(Group((attributes[0],), (1,)))
         if parities:

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Fields, Floats, Integers, Ints, Pair
 from ..errors import PlanError
 from ..files.convert import from_json
-from .binning import choose_bins, halves
+from .binning import beside_missing, choose_bins, halves
 from .schema import Schema
 
 # Of a group, the map code -> bin of each attribute.
@@ -141,7 +141,8 @@ def cut_groups(
     """Choose the bins of groups from released one-way counts.
 
     Bins of an attribute with merged values are made of merged values, so that the model has no
-    others to distinguish. There may then be fewer bins than the group has room for.
+    others to distinguish. There may then be fewer bins than the group has room for. Of three bins or
+    more, the missing value has one of its own.
 
     Args:
         schema: the attributes.
@@ -150,18 +151,24 @@ def cut_groups(
         merged: by attribute, the map code -> merged value (:mod:`vertimrf.plan.merging`)
             [shape=(size,), int64].
         halved: attributes that are cut in halves of their values (:func:`.binning.halves`) if they
-            have two bins. Trends tell their values apart again.
+            have two bins, or three with that of the missing value. Trends tell their values apart
+            again.
 
     Returns:
         Per group and attribute, the map code -> bin [shape=(size,), int64].
     """
 
     def cut(attribute: int, count: int) -> Integers:
-        ordered = schema.attributes[attribute].ordered
+        ordered, missing = (
+            schema.attributes[attribute].ordered,
+            schema.attributes[attribute].missing,
+        )
         # A group of one value tells presence.
         if count == 2 and attribute in halved:
-            return halves(one_way[attribute], ordered, schema.attributes[attribute].missing)
+            return halves(one_way[attribute], ordered, missing)
         if attribute not in merged:
+            if missing and 3 <= count < len(one_way[attribute]):
+                return beside_missing(one_way[attribute], count, ordered, attribute in halved)
             return choose_bins(one_way[attribute], count, ordered)
         values = merged[attribute]
         counts = np.bincount(values, weights=np.maximum(one_way[attribute], 0.0)).astype(np.float64)

@@ -224,10 +224,17 @@ class Plan:
                 f"The plan halves the attributes {list(self.halved)}: these must be of one party, of three values or more, "
                 "without structural zeros, and in order."
             )
-        for group in self.groups:
-            shown = group.attributes[0] in self.halved and group.shows_attribute
-            if shown and group.size == self.schema.sizes[group.attributes[0]]:
+        for number, group in enumerate(self.groups):
+            first = group.attributes[0]
+            halved = first in self.halved and group.shows_attribute
+            # Two halves and the missing value may be all there is.
+            three = halved and group.size == 3 and self.schema.attributes[first].missing
+            if halved and not three and group.size == self.schema.sizes[first]:
                 raise PlanError("A group of a halved attribute has fewer bins than values.")
+            if number in self.sketch.contrasts and group.size > 2 and not three:
+                raise PlanError(
+                    "A contrast of three values is of the halves of an attribute with missing values."
+                )
 
     def _check_persons(self) -> None:
         """Refuse releases that have no price for a person with several records."""

@@ -7,6 +7,18 @@ the sums of the other records depend neither on this record's sign and bucket no
 release is therefore a randomised function of the noise alone, or of the noise plus the record.
 Quantising is post-processing.
 
+Signs by value and counter change nothing. Suppose that a record adds its sign s times c_g(b) to group
+g's counter of bucket b, where c_g(b) = 1 or -1 is a function of the record's values and of public
+numbers: in a contrast, 1 for one value and -1 for the other; for a missing value that alternates, a
+public Walsh function of the group and the counter (:mod:`vertimrf.releases.count_sketches.encoding`).
+Multiply the counter of every group g and bucket b by c_g(b). This map is one-to-one, and the record's
+values, which are fixed, and public numbers determine it. It takes Q to Q, because the noise of
+different counters is independent and symmetric, and the law of noise and record to P. So every
+divergence is that of P and Q. The same holds record by record for a person with several: those that
+share a bucket still shift its counters by a vector of length at most their number times the root of
+the groups. Given the hashes, as a party that sides with the server knows them, a record moves each of
+its counters by 1 as before.
+
 Let S_b be the sum of the noise of bucket b, and B the number of buckets. The likelihood ratio is
 
     L = 1/B sum_b l(S_b),    l(S) = exp(-groups / (2 kappa)) cosh(S / kappa).

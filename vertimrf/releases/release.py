@@ -41,7 +41,7 @@ MAX_VALUES = 1 << 16
 COUNTERS_PER_BYTE = 2
 # Kinds of files between parties, in the order in which they are sent.
 IDS, AGAIN, ROWS, ANSWERS = "ids", "ids-again", "rows", "answers"
-# Signs of a group's two values in its contrast.
+# Signs of a group's two values in its contrast; the sign of a third, the missing value, alternates.
 CONTRAST_SIGNS = (1, -1)
 
 
@@ -154,7 +154,8 @@ class CrossPartyRelease(ABC):
         sizes: number of values of every group, of all parties.
         floor, ceiling: lowest and highest level in a table.
         bits: bits of every number of a table in a message.
-        contrasts: groups of two values of which the contrast is published, in order.
+        contrasts: groups of two values of which the contrast is published, in order; of count
+            sketches also groups of two halves and the missing value.
     """
 
     encoder: ClassVar[str]
@@ -457,11 +458,14 @@ def check_levels(phantoms: int, floor: int, ceiling: int) -> None:
         )
 
 
-def check_contrasts(contrasts: Sequence[int], sizes: Sequence[int]) -> None:
-    """Refuse contrasts that are not of groups of two values, in order; raises PlanError."""
-    possible = {g for g in contrasts if 0 <= g < len(sizes) and sizes[g] == 2}
+def check_contrasts(contrasts: Sequence[int], sizes: Sequence[int], most: int = 2) -> None:
+    """Refuse contrasts that are not of groups of two values, or up to ``most``, in order; raises
+    PlanError.
+    """
+    possible = {g for g in contrasts if 0 <= g < len(sizes) and 2 <= sizes[g] <= most}
     if list(contrasts) != sorted(possible):
-        raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(contrasts)}.")
+        values = " or ".join(str(size) for size in range(2, most + 1)) + " values"
+        raise PlanError(f"Contrasts are of groups of {values}, in order, not of {list(contrasts)}.")
 
 
 def check_keys(where: str, keys: int) -> None:

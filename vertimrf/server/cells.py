@@ -16,7 +16,7 @@ from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table, contrasted
 from ..model.trend import BEYOND, Cut, number_of_bins
-from ..plan.binning import finer_bins, halves
+from ..plan.binning import finer_bins, halves, missing_alone
 from ..plan.impossible import Combination
 from ..plan.plan import Plan
 from ..plan.schema import Schema
@@ -51,11 +51,12 @@ def cuts(
         if a in in_halves:
             bins = finer_bins(counts, in_halves[a], attribute.ordered, attribute.missing)
             # More bins than two have no trend without an order.
-            if bins is in_halves[a] and number_of_bins(bins) > 2:
+            alone = missing_alone(bins, attribute.missing)
+            if not attribute.ordered and number_of_bins(bins) > 2 + alone:
                 continue
         elif not (attribute.ordered or len(bins) == 2):
             continue
-        out[a] = Cut(counts, bins, a in in_halves)
+        out[a] = Cut(counts, bins, a in in_halves, missing_alone(bins, attribute.missing))
     return out
 
 

@@ -138,7 +138,7 @@ def _read(
         slope = math.sqrt(float(np.square(above - below).sum())) / max(steps[1] - steps[0], STEP)
         sigma = math.hypot(sigma, error * slope)
     counts = _raked(base, [side.margin(side.finer) for side in two])
-    return Measurement(pair, tuple(finer), counts, max(sigma, LEAST_ERROR), m.source, trend=True)
+    return Measurement(pair, tuple(finer), counts, max(sigma, LEAST_ERROR), m.source, trend=1)
 
 
 def _beyond(

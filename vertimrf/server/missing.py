@@ -1,4 +1,4 @@
-"""Find columns of a party that are missing together, from measured pairs."""
+"""Find columns that are missing together, from measured pairs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def missing_together(schema: Schema, measurements: Sequence[Measurement]) -> lis
         measurements: noisy marginals.
 
     Returns:
-        A factor for each such pair of columns of one party.
+        A factor for each such pair of columns.
     """
     last = {a: each.present for a, each in enumerate(schema.attributes) if each.missing}
     alone = {}
@@ -37,7 +37,7 @@ def missing_together(schema: Schema, measurements: Sequence[Measurement]) -> lis
     for m in measurements:
         if len(m.attributes) == 2 and not m.unknown and set(m.attributes) <= alone.keys():
             cells = [_own_bin(b, last[a]) for a, b in zip(m.attributes, m.bins, strict=True)]
-            if None not in cells and schema.at_one_party(m.attributes):
+            if None not in cells:
                 at = tuple(cells)
                 sigma = float(np.broadcast_to(m.sigma, m.counts.shape)[at])
                 both.setdefault(m.attributes, []).append((float(m.counts[at]), sigma))

@@ -5,6 +5,13 @@ value has a row of repetitions x buckets counters, each the sum of the signs of 
 bucket, plus discrete Gaussian noise. Some groups of two values have one row for their contrast, to
 which records of one value add their sign and from which records of the other subtract it.
 
+A column that is cut in halves and has missing values has one row too: records of the lower half add
+their sign s, those of the upper half subtract it, and those without a value add h s, where h = 1 or
+-1 is a public function of the column and the counter (a Walsh function, different for each column).
+So the row tells the halves apart where h is averaged out, and who has no value where the counter is
+multiplied by h (:mod:`.intersections`). What a record does to a counter is as large as before, and
+so is the price (:mod:`vertimrf.privacy.count_sketch`).
+
 A few bits of each counter are published: its distance from zero in steps. A step is a fixed part of
 the counter's standard deviation, which follows from the party's released marginals, so that the
 server can compute it and steps need not be sent.
@@ -111,12 +118,12 @@ class CountSketchEncoder(Encoder):
             )
         self._plan = plan
         self._first_row = np.cumsum([0, *(plan.rows(group) for group in groups)])
-        # The first row of each group, and whether that row is its contrast.
+        # The first row of each group, whether that row is its contrast, and its alternation.
         layout = [
-            (first, group in plan.contrasts)
+            (first, group in plan.contrasts, plan.alternation(group))
             for first, group in zip(self._first_row[:-1], groups, strict=True)
         ]
-        self._layout = np.array(layout, np.int64).reshape(-1, 2)
+        self._layout = np.array(layout, np.int64).reshape(-1, 3)
         state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         identity = COUNTING_VERSION, asdict(plan), tuple(groups)
         sizes = [plan.sizes[group] for group in groups]

@@ -51,6 +51,7 @@ def _counted_groups(sketch: CountSketches, received: Received) -> list[CountedGr
             sizes[g][1],
             g in sketch.contrasts,
             sketch.weight(g),
+            sketch.alternation(g),
         )
         for g, party in enumerate(plan.group_parties)
     ]

@@ -18,6 +18,23 @@ A group that is published as a contrast (:data:`~.parameters.CONTRAST_SIGNS`) ha
 every record adds with one sign or the other, and no such sum. Its cells follow from the covariances
 of contrasts, the number of records, and the set sizes of the other group.
 
+A contrast of two halves and the missing value has counters of two kinds. With x(r) = 1 or -1 for
+the halves and 0 for a missing value, and u(r) = 1 for a missing value and 0 otherwise, a record adds
+its sign times x + h u, where h = 1 or -1 is a Walsh function of the counter. The counters with h = 1
+are those of the contrast x + u, in which the missing value is in the first half; those with h = -1
+are of x - u. So the group has *two rows, each of half of the counters* (:class:`_Rows`), and both are
+contrasts as above. Steps 1 and 3 hold for them; in step 2 nothing is subtracted from them. The values' indicators are
+
+    lower half = (1 + (x - u)) / 2,    upper half = (1 - (x + u)) / 2,    missing = ((x + u) - (x - u)) / 2.
+
+Two rows meet in the counters that both have: all, a half, or a quarter of them where two columns'
+functions differ. The pair's four numbers (x y, x v, u y, u v for columns x, u and y, v) are sums over
+all counters of products times 1, h_c, h_a or h_a h_c, half or a quarter of which are the rows'
+products: they have the standard error of one contrast, ((n + N)^2 + T^2) / t, and are uncorrelated.
+With the one-way marginals they fill the table of three values by three. Rows of one group, and those
+of two groups with the same function, share no counters; such cells have an error as large as the
+records.
+
 A group of one value is the sum over all records of its party. Parties whose only other group is a
 contrast publish one, to show which records they hold.
 
@@ -36,8 +53,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ...arrays import Bytes, Floats, Integers
-from ...kernels.count_sketch import cross_products
+from ...arrays import Bytes, Flags, Floats, Integers
+from ...kernels.count_sketch import alternating, cross_products
 from ...kernels.jit import for_each
 from ...progress import SILENT, Progress
 from ..release import CONTRAST_SIGNS
@@ -51,6 +68,8 @@ HIGHEST_SQUARE = 0.99
 # Error of counts of all records because a bucket's sum is not exactly Gaussian, as a part of the
 # records (docs/constants.md). It is far below the error of any cell.
 CODES_LAW = 0.003
+# Signs of two halves and the missing value in the two rows of an alternating contrast.
+ALTERNATING_SIGNS = ((1.0, -1.0, 1.0), (1.0, -1.0, -1.0))
 # A Gaussian is integrated on GAUSS_POINTS points, up to GAUSS_REACH standard deviations.
 GAUSS_POINTS, GAUSS_REACH = 4001, 8.0
 
@@ -68,6 +87,7 @@ class CountedGroup:
         sizes_sigma: standard errors of ``sizes`` [shape=(values,), float64].
         contrasted: whether the group is published as a contrast.
         weight: by how much a record moves the counters.
+        alternation: number of its Walsh function (:meth:`.CountSketches.alternation`), or 0.
     """
 
     codes: Bytes
@@ -76,6 +96,16 @@ class CountedGroup:
     sizes_sigma: Floats
     contrasted: bool = False
     weight: int = 1
+    alternation: int = 0
+
+    @property
+    def signs(self) -> Floats:
+        """Signs with which records of each value add to each row [shape=(rows, values), float64]."""
+        if self.alternation:
+            return np.array(ALTERNATING_SIGNS)
+        if self.contrasted:
+            return np.array([CONTRAST_SIGNS], np.float64)
+        return np.eye(len(self.sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,34 +174,65 @@ class _Populations:
 
 
 @dataclass(frozen=True, eq=False)
+class _Rows:
+    """The counters of the rows: all of them, or half of an alternating group's for each of its two rows.
+
+    Attributes:
+        codes: published codes [shape=(c, counters), uint8]. An alternating group has them twice:
+            the second time the other way round where its Walsh function is -1.
+        second: where codes are those of a second time [shape=(c,), bool].
+        overlaps: counters that two rows have in common [shape=(c, c), float64].
+    """
+
+    codes: Bytes
+    second: Flags
+    overlaps: Floats
+
+    def products(self, bits: int, progress: Progress) -> Floats:
+        """Mean products of the codes of any two rows over their common counters, 0 where they have
+        none [shape=(c, c), float64].
+        """
+        mean = cross_products(self.codes, bits, progress.advance)
+        if not self.second.any():
+            return mean
+        out: Floats = _halved(mean, self.second) * self.codes.shape[1]
+        return out / np.maximum(self.overlaps, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
 class _Layout:
-    """How the rows of groups relate to their values: a row for each value, or one for a contrast.
+    """How the rows of groups relate to their values: a row for each value, one for a contrast, or two
+    for one that alternates.
 
     Attributes:
         members: 1 where a row is a value of a group, 0 elsewhere, also for rows of contrasts
             [shape=(rows, groups), float64].
+        alternating: whether a row is of an alternating group [shape=(rows,), bool].
         group: each row's group [shape=(rows,), int64].
         row: each value's row [shape=(v,), int64].
-        signs: signs with which records of a value add to its row [shape=(v,), float64].
-        parts: the indicator of a value is its row times ``signs`` and this, plus ``constant``: 1/2
-            for the values of contrasts, 1 for others [shape=(v,), float64].
+        parts: the indicator of a value is its row times this, plus ``constant``: 1/2 or -1/2 for the
+            values of contrasts, 1 for others [shape=(v,), float64].
+        constant: 1/2 for the values of contrasts, 0 for others, and for missing values, whose
+            indicator is half the difference of two rows [shape=(v,), float64].
+        spread: squares of ``parts``, as if each cell of a contrasted group had noise of its own
+            [shape=(v,), float64].
+        other: of missing values, the second row, which is taken less ``parts`` times; -1 for others
+            [shape=(v,), int64].
     """
 
     members: Floats
+    alternating: Flags
     group: Integers
     row: Integers
-    signs: Floats
     parts: Floats
+    constant: Floats
+    spread: Floats
+    other: Integers
 
     @property
     def plain(self) -> bool:
         """Whether each row is one value."""
         return not self.constant.any()
-
-    @property
-    def constant(self) -> Floats:
-        """1/2 for the values of contrasts, 0 for others [shape=(v,), float64]."""
-        return 1 - self.parts
 
     def sums_noise(self, variances: Floats, records: Floats) -> Floats:
         """Variance of the groups' sums beyond 1 for every record, at least 1.
@@ -189,11 +250,38 @@ class _Layout:
         """1 for each value's population, 0 elsewhere [shape=(v, populations)], from groups'."""
         return of_group[self.group[self.row]]
 
-    def spread_out(self, variance: Floats) -> Floats:
-        """Variances of values' cells [shape=(v, v)] from those of rows [shape=(rows, rows)]: both
-        values of a contrasted group share the noise of its contrast.
+    def combined(self, of_rows: Floats) -> Floats:
+        """The part of values that rows tell [shape=(v, ...)], from rows' figures [shape=(rows, ...)]."""
+        return self._taken(self.parts, of_rows, -1)
+
+    def variances(self, of_rows: Floats) -> Floats:
+        """Variances of values' figures [shape=(v, ...)] from those of rows [shape=(rows, ...)]."""
+        return self._taken(np.square(self.parts), of_rows, 1)
+
+    def spread_out(self, of_rows: Floats) -> Floats:
+        """The same as if each cell of a contrasted group had noise of its own: the values share that
+        of the group's rows.
         """
-        return variance if self.plain else _weighed(variance, self.row, self.parts)
+        return self._taken(self.spread, of_rows, 1)
+
+    def _taken(self, weights: Floats, of_rows: Floats, sign: int) -> Floats:
+        """Each value's row times its weight, and of missing values the second row too."""
+        shape = -1, *(1,) * (of_rows.ndim - 1)
+        out: Floats = weights.reshape(shape) * of_rows[self.row]
+        if (two := self.other >= 0).any():
+            out[two] += sign * weights[two].reshape(shape) * of_rows[self.other[two]]
+        return out
+
+
+def _halved(products: Floats, second: Flags) -> Floats:
+    """Products of rows [shape=(c, c)], where those of codes and of their second time are given: a
+    group's two rows are half the sum, and half the difference, of these.
+    """
+    out, first = products.copy(), np.flatnonzero(second) - 1
+    for whole in (out, out.T):
+        plus, minus = whole[first] + whole[second], whole[first] - whole[second]
+        whole[first], whole[second] = 0.5 * plus, 0.5 * minus
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +290,7 @@ class _Products:
 
     Attributes:
         layout: of rows and values.
+        overlaps: counters that two rows have in common, at least 1 [shape=(rows, rows)].
         sums: each row's sum over all records: the records of a value, or a contrast
             [shape=(rows,)].
         sigmas: standard errors of ``sums`` [shape=(rows,)].
@@ -214,6 +303,7 @@ class _Products:
     """
 
     layout: _Layout
+    overlaps: Floats
     sums: Floats
     sigmas: Floats
     adding: Floats
@@ -360,14 +450,14 @@ def estimate_overlapping(
     at_most = np.clip(common, 0, np.minimum.outer(records, records))
     populations = _Populations(of_group, at_most, inside, inside_errors)
     party = layout.of_values(of_group)
-    of_values = (layout.parts * layout.signs)[:, None] * inside[layout.row]
+    of_values = layout.combined(inside)
     of_values += layout.constant[:, None] * (party @ at_most)
     # Errors of values with hardly any records are small, but not zero.
     shared = SharedRecords(
         common,
         common_errors,
         of_values,
-        np.maximum(layout.parts[:, None] * inside_errors[layout.row], 1.0),
+        np.maximum(np.sqrt(layout.variances(np.square(inside_errors))), 1.0),
     )
     return _cells(plan, products, populations), shared
 
@@ -409,7 +499,8 @@ def _shared_records(
         products.adding[:, None],
     )
     all_inside = (of_group[layout.group] > 0) | silent
-    sums_errors = np.sqrt((np.outer(products.variances, spread) + sums**2) / plan.numbers)
+    counters = np.diag(products.overlaps)[:, None]
+    sums_errors = np.sqrt((np.outer(products.variances, spread) + sums**2) / counters)
     least = np.where(layout.members.any(axis=1, keepdims=True), 0, -most)
     inside = np.where(all_inside, known_sums, np.clip(sums, least, most))
     inside_errors = np.where(all_inside, sigmas, np.minimum(sums_errors, most))
@@ -418,31 +509,68 @@ def _shared_records(
 
 def _products(plan: CountSketches, groups: Sequence[CountedGroup], progress: Progress) -> _Products:
     """The products of all groups."""
+    rows = _rows(plan, groups)
+    # The rows of an alternating group have the same law.
     gains, powers = (
         np.concatenate(each)
-        for each in zip(*(code_moments(plan, group) for group in groups), strict=True)
+        for each in zip(
+            *(
+                [
+                    np.repeat(moment, len(group.signs) // len(moment))
+                    for moment in code_moments(plan, group)
+                ]
+                for group in groups
+            ),
+            strict=True,
+        )
     )
     sizes = [np.maximum(group.sizes, 0.0) for group in groups]
     records = np.concatenate(
-        [adding(each, group.contrasted) for each, group in zip(sizes, groups, strict=True)]
+        [np.abs(group.signs) @ each for each, group in zip(sizes, groups, strict=True)]
     )
     exact_variances = records + np.concatenate(
-        [np.full(len(g.codes), plan.noise(g.weight)) for g in groups]
+        [np.full(len(g.signs), plan.noise(g.weight)) for g in groups]
     )
     # Codes lose information: counters estimated from them have a larger variance.
     variances = exact_variances / (gains * code_curve(plan.bits).gain) ** 2
-    layout = _layout([len(each) for each in sizes], [group.contrasted for group in groups])
-    codes = np.concatenate([group.codes for group in groups])
-    products = cross_products(codes, plan.bits, progress.advance)
+    layout = _layout(groups)
+    products = rows.products(plan.bits, progress)
     scale = gains * np.sqrt(powers)
     covariances = _covariances(plan.bits, products / np.outer(scale, scale), exact_variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * variances)
     with_sums = covariances @ layout.members
-    sums: Floats = np.bincount(layout.row, layout.signs * np.concatenate(sizes)).astype(np.float64)
-    squares = np.concatenate([group.sizes_sigma for group in groups]) ** 2
-    sigmas = np.sqrt(np.bincount(layout.row, squares))
+    sums = np.concatenate([group.signs @ each for each, group in zip(sizes, groups, strict=True)])
+    squares = [np.square(group.signs) @ np.square(group.sizes_sigma) for group in groups]
+    sigmas = np.sqrt(np.concatenate(squares))
+    overlaps = np.maximum(rows.overlaps, 1.0)
     common = layout.members.T @ with_sums
-    return _Products(layout, sums, sigmas, records, variances, covariances, with_sums, common)
+    return _Products(
+        layout, overlaps, sums, sigmas, records, variances, covariances, with_sums, common
+    )
+
+
+def _rows(plan: CountSketches, groups: Sequence[CountedGroup]) -> _Rows:
+    """The rows of all groups."""
+    codes: list[Bytes] = []
+    numbers: list[int] = []
+    for group in groups:
+        codes.append(group.codes)
+        numbers += [0] * len(group.codes)
+        if group.alternation:
+            signs = alternating(group.alternation, np.arange(plan.numbers))
+            last = np.uint8((1 << plan.bits) - 1)
+            codes.append(np.where(signs > 0, group.codes, last - group.codes))
+            numbers.append(group.alternation)
+    second = np.array(numbers) > 0
+    if not second.any():
+        return _Rows(
+            np.concatenate(codes), second, np.full((len(numbers),) * 2, plan.numbers, float)
+        )
+    # All counters of 2^k successive ones together are in as many pairs of either sign.
+    block = 1 << max(numbers).bit_length()
+    rest = np.array([alternating(number, np.arange(plan.numbers % block)) for number in numbers])
+    sums = rest @ rest.T + plan.numbers // block * block * np.equal.outer(numbers, numbers)
+    return _Rows(np.concatenate(codes), second, _halved(sums.astype(np.float64), second))
 
 
 def _cells(plan: CountSketches, products: _Products, populations: _Populations) -> Cells:
@@ -457,10 +585,16 @@ def _cells(plan: CountSketches, products: _Products, populations: _Populations) 
     correlations = np.clip(rest / np.outer(observed, observed), -1, 1)
     # Standard deviations of what is left of the rows, by known sizes and noise.
     sd = np.sqrt(np.maximum(variances - np.diag(explained), 1.0))
-    variance = (
-        np.square((1 - np.minimum(correlations**2, HIGHEST_SQUARE)) * np.outer(sd, sd))
-        / plan.numbers
-    )
+    squares = np.minimum(correlations**2, HIGHEST_SQUARE)
+    variance = np.square((1 - squares) * np.outer(sd, sd)) / products.overlaps
+    if layout.alternating.any():
+        # Rows are normalised by all of their counters, of which products have a part.
+        part = products.overlaps / np.diag(products.overlaps)[:, None]
+        spread = 1 + squares - 1.5 * squares * (part + part.T) + squares**2 * part * part.T
+        apart = (part < 1) | (part.T < 1)
+        variance = np.where(
+            apart, spread * np.square(np.outer(sd, sd)) / products.overlaps, variance
+        )
     # One more record of a value adds to what the sums of a population explain, and in its own
     # population to the variance of its row.
     slopes = weights @ populations.of_group
@@ -473,7 +607,7 @@ def _cells(plan: CountSketches, products: _Products, populations: _Populations) 
     noise = layout.sums_noise(variances, populations.records)
     return Cells(
         counts=_of_values(layout, populations, correlations * np.outer(sd, sd) + explained),
-        errors=np.sqrt(layout.spread_out(variance)),
+        errors=np.sqrt(layout.spread_out(layout.spread_out(variance).T).T),
         common=products.common,
         noise=np.where(members.any(axis=0), noise, np.inf),
     )
@@ -483,40 +617,51 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     """Cells of values [shape=(v, v)] from those of rows; sums give what contrasts leave out."""
     if layout.plain:
         return counts
-    values, constant = layout.parts * layout.signs, layout.constant
+    constant = layout.constant
     population = layout.of_values(populations.of_group)
     # Products of constants with rows, and of constants with constants.
-    sums = population @ (values[:, None] * populations.inside[layout.row]).T
-    out = _weighed(counts, layout.row, values) + constant[:, None] * sums
+    sums = population @ layout.combined(populations.inside).T
+    out = layout.combined(layout.combined(counts).T).T + constant[:, None] * sums
     out += (constant[:, None] * sums).T
     out += np.outer(constant, constant) * (population @ populations.common @ population.T)
     return out
 
 
-def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
-    """The layout of groups, from their numbers of values and whether each is contrasted."""
-    rows = np.where(contrasted, 1, sizes)
-    second = np.concatenate(
-        [contrast & (np.arange(n) > 0) for n, contrast in zip(sizes, contrasted, strict=True)]
-    )
+def _layout(groups: Sequence[CountedGroup]) -> _Layout:
+    """The layout of groups."""
+    sizes = [len(group.sizes) for group in groups]
+    rows = [len(group.signs) for group in groups]
+    contrasted = np.array([group.contrasted for group in groups])
+    row, parts, other = [], [], []
+    for first, group, values in zip(np.cumsum([0, *rows[:-1]]), groups, sizes, strict=True):
+        if group.alternation:
+            # (1 + (x - u)) / 2, (1 - (x + u)) / 2 and ((x + u) - (x - u)) / 2.
+            row += [first + 1, first, first]
+            parts += [0.5, -0.5, 0.5]
+            other += [-1, -1, first + 1]
+        else:
+            row += [first] * values if group.contrasted else range(first, first + values)
+            parts += [0.5 * sign for sign in CONTRAST_SIGNS] if group.contrasted else [1.0] * values
+            other += [-1] * values
+    weights, in_contrast = np.array(parts), np.repeat(contrasted, sizes)
+    freedom = np.where(in_contrast, 1 - 1 / np.repeat(sizes, sizes), 1.0)
     return _Layout(
-        members=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
+        members=np.repeat(np.eye(len(sizes)) * ~contrasted, rows, axis=0),
+        alternating=np.repeat([group.alternation > 0 for group in groups], rows),
         group=np.repeat(np.arange(len(sizes)), rows),
-        row=np.arange(len(second)) - np.cumsum(second),
-        signs=np.array(CONTRAST_SIGNS, np.float64)[second.astype(np.int64)],
-        parts=np.repeat(np.where(contrasted, 0.5, 1.0), sizes),
+        row=np.array(row),
+        parts=weights,
+        constant=np.where(in_contrast & (np.array(other) < 0), 0.5, 0.0),
+        spread=np.square(weights) / freedom,
+        other=np.array(other),
     )
-
-
-def _weighed(matrix: Floats, row: Integers, weights: Floats) -> Floats:
-    """Entries of rows [shape=(rows, rows)] for every two values, times both weights [shape=(v, v)]."""
-    return weights[:, None] * matrix[np.ix_(row, row)] * weights
 
 
 def _sums_predictions(
     layout: _Layout, variances: Floats, populations: _Populations
 ) -> tuple[Floats, Floats]:
-    """Best linear predictions of rows from groups' sums; contrasted groups have no sums.
+    """Best linear predictions of rows from groups' sums; contrasted groups have no sums, and rows of
+    alternating groups no predictions.
 
     Args:
         layout: of rows and values.
@@ -536,8 +681,17 @@ def _sums_predictions(
     )
     weights = np.zeros(members.shape)
     noise = layout.sums_noise(variances, populations.records)
-    weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
-    return weights, weights[:, summed] @ with_sums.T
+    sums = everyone + np.diag(noise[summed])
+    weights[:, summed] = np.linalg.solve(sums, with_sums.T).T
+    explained = weights[:, summed] @ with_sums.T
+    if layout.alternating.any():
+        # Rows of alternating groups have no predictions: their products are of other counters than
+        # their products with sums.
+        weights[layout.alternating] = 0.0
+        predicted = weights[:, summed]
+        cross = predicted @ with_sums.T
+        explained = cross + cross.T - predicted @ sums @ predicted.T
+    return weights, explained
 
 
 def _covariances(bits: int, of_codes: Floats, variances: Floats) -> Floats:

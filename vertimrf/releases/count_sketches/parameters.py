@@ -20,6 +20,8 @@ from ..release import CrossPartyRelease, Groups, check_contrasts, check_sizes
 SIGN, COUNTER, PRODUCT = 2e-9, 15e-9, 0.15e-9
 MAX_REPETITIONS = 1 << 24
 MAX_WEIGHT = 99
+# Values of a group with an alternating contrast: two halves, and the missing value.
+ALTERNATING = 3
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
@@ -30,7 +32,9 @@ class CountSketches(CrossPartyRelease):
     Every value of every group has a row of repetitions x buckets counters. All rows use the same
     secret buckets and signs. Some groups of two values have one row instead, for their contrast: a
     record of the first value adds its sign, and a record of the other subtracts it
-    (:data:`CONTRAST_SIGNS`).
+    (:data:`CONTRAST_SIGNS`). A group of three values with a contrast consists of two halves and the
+    missing value. A record of the missing value adds its sign times a public sign, which is a
+    function of the group and the counter (:meth:`alternation`).
 
     A group's weight is by how much a record moves its counters; their noise has a variance as many
     times larger. So a larger weight means less noise relative to the counts. A weight w is priced
@@ -43,7 +47,8 @@ class CountSketches(CrossPartyRelease):
         variance: parameter of the discrete Gaussian noise of a counter of weight 1.
         bits: bits of every counter as published.
         sizes: number of values of every group, of all parties.
-        contrasts: groups of two values that are published as contrasts, in order.
+        contrasts: groups of two values, or of two halves and the missing value, that are published
+            as contrasts, in order.
         weights: weight of every group; () means that all have weight 1.
 
     Raises:
@@ -82,7 +87,7 @@ class CountSketches(CrossPartyRelease):
         if not self.sizes:
             raise PlanError("A count sketch needs at least one group.")
         check_sizes(self.sizes)
-        check_contrasts(self.contrasts, self.sizes)
+        check_contrasts(self.contrasts, self.sizes, ALTERNATING)
         if self.weights and len(self.weights) != len(self.sizes):
             raise PlanError(
                 f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one."
@@ -124,6 +129,17 @@ class CountSketches(CrossPartyRelease):
     def weight(self, group: int) -> int:
         """By how much a record moves a counter of a group."""
         return self.weights[group] if self.weights else 1
+
+    def alternation(self, group: int) -> int:
+        """The number of the Walsh function whose sign records without a value take in a group's
+        contrast (:func:`vertimrf.kernels.count_sketch.alternating`); 0 if the group has none.
+
+        Numbers differ by group, as far as there are counters to tell the functions apart.
+        """
+        of_three = [g for g in self.contrasts if self.sizes[g] == ALTERNATING]
+        if group not in of_three:
+            return 0
+        return 1 + of_three.index(group) % max((1 << self.numbers.bit_length() - 1) - 1, 1)
 
     def noise(self, weight: int = 1) -> float:
         """Number of records that add as much variance to a group's counters as the noise does."""

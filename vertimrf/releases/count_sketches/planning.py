@@ -134,7 +134,7 @@ def _count_sketches(
     groups = _fewer_bins(schema, groups, asked, records, rho)
     sizes = [group.size for group in groups]
     d = _equal_groups(groups)
-    rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
+    rows = [1 if group in contrasts else size for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     most_rows = max(
         sum(k for k, owner in zip(rows, owners, strict=True) if owner == i)
@@ -240,7 +240,8 @@ def _count_groups(
       several parties have only one attribute of two values, these are contrasts too, and each such
       party adds a presence group of one value and low weight. Persons with several records have no
       weights, and so no presence groups.
-    - A halved attribute has two values, its halves, or the target's bins.
+    - A halved attribute has two values, its halves, or the target's bins. If it has missing values,
+      these are a third value beside the halves, which alternates in the contrast.
     - If the rows are of all people, all groups stay as values: each group's sum says who is at
       which party.
     - If one clique contains all attributes, and the noise of contrasts is small compared to the
@@ -257,11 +258,12 @@ def _count_groups(
         for party, (name, _) in enumerate(schema.parties)
     ]
     person, everybody = planning.records_per_person > 1, planning.population == OUTER
-    groups, contrasts = groups_of(schema, columns, target, presence=not (person or everybody))
+    asked = partial(groups_of, schema, columns, target, alternating=True)
+    groups, contrasts = asked(presence=not (person or everybody))
     if everybody:
         return groups, ()
     if math.prod(schema.sizes) <= planning.tau and not person:
-        with_parities = groups_of(schema, columns, target, presence=True, parities=PARITY_RINGS)
+        with_parities = asked(presence=True, parities=PARITY_RINGS)
         if _equal_groups(with_parities[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * target.records:
             return with_parities
     return groups, contrasts

@@ -204,7 +204,7 @@ def test_an_edited_plan_is_refused():
 
 
 @pytest.mark.parametrize(
-    "contrasts", [[1], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]]
+    "contrasts", [[3], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]]
 )
 def test_contrasts_that_no_group_has_are_refused(contrasts):
     data = plan_of((2, 3, 2), (4, 5), tau=10).to_json()

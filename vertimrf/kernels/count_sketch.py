@@ -136,6 +136,7 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
     word = np.empty(TILE, np.uint64)
     place = np.empty(TILE, np.uint32)
     sign = np.empty(TILE, np.int32)
+    apart = np.zeros((0, 0), np.int32)
     for w in range(begin, end):
         for first in range(0, n, TILE):
             count = min(TILE, n - first)
@@ -152,14 +153,18 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
                     code = codes[i, first : first + count]
                     i += 1
                     if layout[i - 1, 2]:
+                        # Records of each value first have a row of their own.
+                        if not apart.size:
+                            apart = np.zeros((3, 1 << log_buckets), np.int32)
+                        for a in range(count):
+                            apart[code[a], place[a]] += sign[a]
                         number = np.uint64(layout[i - 1, 2])
                         inside = np.uint32(number & buckets)
                         outside = odd(np.uint32((number >> np.uint64(log_buckets)) & np.uint64(j)))
-                        for a in range(count):
-                            missing = np.int32(code[a]) >> 1
-                            turn = np.int32(odd(inside & place[a]) ^ outside)
-                            change = 1 - 2 * np.int32(code[a]) + 2 * missing * (2 - turn)
-                            table[0, place[a]] += sign[a] * change
+                        for b in range(apart.shape[1]):
+                            turn = np.int32(odd(inside & np.uint32(b)) ^ outside)
+                            table[0, b] += apart[0, b] - apart[1, b] + (1 - 2 * turn) * apart[2, b]
+                            apart[0, b] = apart[1, b] = apart[2, b] = 0
                     elif layout[i - 1, 1]:
                         for a in range(count):
                             table[0, place[a]] += sign[a] * (1 - 2 * np.int32(code[a]))

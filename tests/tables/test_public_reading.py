@@ -16,7 +16,7 @@ from commands import good, refused
 from vertimrf import Attribute, ReadOptions, Schema, Synthesizer, synthesize
 from vertimrf.errors import TableError
 from vertimrf.plan.sections import Reading
-from vertimrf.tables import values
+from vertimrf.tables import csv_file, values
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.dropped import LONGEST_ROW
 from vertimrf.tables.read_options import DEFAULT
@@ -312,3 +312,25 @@ def test_a_date_of_a_file_of_statistics_that_is_none_costs_itself(tmp_path, kind
     rows, said = rows_of(path)
     assert [row["x"] for row in rows] == [*days[:3], *days[4:]]
     assert [(text, count) for _, text, count in said] == [("row 4", 1)]
+
+
+def test_a_mark_at_the_start_of_a_block_is_a_cell(tmp_path, monkeypatch):
+    """Where blocks begin, other rows decide."""
+    monkeypatch.setattr(csv_file, "BLOCK", 64)
+    for before in range(70):
+        lines = [b"id,x", b"p" * (before + 1) + b",1", "\ufeffq,2".encode(), b"r,2"]
+        rows, said = rows_of(written(tmp_path / "t.csv", lines))
+        assert [row["id"] for row in rows][1:] == ["\ufeffq", "r"]
+        assert not said
+
+
+@pytest.mark.parametrize("cells", [[b"1", b"2", None], [b"1", b"f", b"2"], [b"1", b"\xff", b"2"]])
+def test_a_column_of_bytes_is_one_of_texts(cells):
+    """One that is no number made all of them none."""
+    number = (Attribute.numeric("x", [0, 5], missing=True),)
+    listed = (Attribute.categorical("x", ["1", "2"], missing=True),)
+    for attributes in (number, listed):
+        for column in (pa.array(cells), pa.array(cells, pa.large_binary())):
+            left = sum(cell in (b"f", b"\xff") for cell in cells)
+            table = pa.table({"id": range(3), "x": column})
+            assert kept(table, attributes=attributes) == (3 - left, left)

@@ -82,6 +82,15 @@ def written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type)
 
 
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    r"""A column of bytes as texts; invalid bytes are written as ``\\xNN``. Any other column itself."""
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return column
+    cells = column.to_pylist()
+    texts = [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in cells]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is text, however stored."""
     if pa.types.is_dictionary(kind):
@@ -151,7 +160,7 @@ def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[list[Any], Integ
     values: list[Any] = []
 
     def read(cells: pa.ChunkedArray) -> tuple[Integers]:
-        distinct, indices = _dictionary(cells, where)
+        distinct, indices = _dictionary(decoded(cells), where)
         indices[indices >= 0] += len(values)
         values.extend(cell_values(distinct))
         return (indices,)
@@ -186,7 +195,7 @@ def column_numbers(
     """See :meth:`vertimrf.columns.column.Attribute.numbers`."""
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
-        cells = written_out(cells)
+        cells = decoded(written_out(cells))
         if is_text(cells.type):
             return read_texts(
                 cells.cast(pa.large_string()), attribute.notation, attribute.missing_text or ()
@@ -256,6 +265,7 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
         return numbers[indices], absent[indices]
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:
+        cells = decoded(cells)
         if format is not None and pa.types.is_floating(cells.type):
             # Whole numbers beside missing ones.
             absent = cells.is_null(nan_is_null=True).to_numpy()

@@ -208,6 +208,9 @@ def _parsed(
     names: list[str] | None = None,
 ) -> pa.Table:
     """A table of complete rows, of which the first has the names unless these are given."""
+    if bytes(rows[: len(MARK)]) == MARK:
+        # Arrow takes it for a file's mark, wherever a block begins. An empty row is none.
+        rows = pa.py_buffer(b"\n" + rows.to_pybytes())
     return pa.csv.read_csv(
         pa.BufferReader(rows),
         pa.csv.ReadOptions(use_threads=False, block_size=rows.size, column_names=names),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from msgspec.structs import replace as replace_in
 from planning import plan_with
 
 from vertimrf import Attribute, RunOptions, Schema
@@ -221,3 +222,45 @@ def test_pairs_are_chosen_where_scores_are_blind_and_never_with_more_budget_alon
     assert not better(3000, 0.02, ((20,) * 12, (20,) * 12))
     assert [choices(d) for d in (1, 2, 3, 4, 24)] == [0, 0, 3, 6, 47]
     assert math.isfinite(choices(10))
+
+
+def test_a_plan_of_fewer_choices_than_a_tree_needs_is_refused(small):
+    """A party makes a tree of its columns, whatever the plan says; so the ledger must have its price."""
+    plan, _ = small
+    content = plan.to_json()
+    content["local"][0]["choices"] = COLUMNS - 2
+    with pytest.raises(
+        PlanError, match="choices of pairs: they are for a tree of its 16 attributes"
+    ):
+        type(plan).from_json(content)
+    content["local"][0]["choices"] = COLUMNS - 1
+    assert type(plan).from_json(content).local[0].choices == COLUMNS - 1
+
+
+def test_choices_leave_units_for_what_a_workload_asks_for():
+    local = LocalPlan(10.0, 0.0, 4096, 100.0, 1000, False, True, 0.0, 3072, 40.0)
+    assert local.choices == 3072
+    with pytest.raises(PlanError, match="three quarters of 4096 units"):
+        replace_in(local, choices=3073)
+    outlook = Outlook(((4,) * 1600,), 10**5, 0.02, 10**5, 0)
+    assert not choosing_is_better(outlook, USUAL)
+
+
+def test_pairs_of_more_cells_than_a_clique_has_are_not_chosen():
+    """Their message would be refused, after the budget was spent."""
+    names = [f"{letter}{i}" for letter in "ab" for i in range(5)]
+    columns = [Attribute.categorical(f"c{i}", names) for i in range(12)]
+    schema = Schema.of({"one": columns})
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 10, (6, RECORDS))
+    codes = np.concatenate([first, (first + rng.integers(0, 2, first.shape)) % 10])
+    table = Table(schema.part("one"), np.arange(RECORDS, dtype=np.uint64), codes.astype(np.uint16))
+    plan = plan_with(schema, expected_records=RECORDS, nonce="small cliques", tau=30)
+    # Six groups of each column are 36 cells. Where the plan has choices, nothing can be chosen.
+    local = replace_in(
+        plan.local[0], choices=choices(12), choice_scale=50.0, score_sigma=0.0, contrasts=True
+    )
+    plan = replace(plan, local=(local,))
+    message = Party(plan, "one", Secret.new(), FixedNoise(2)).run(table)
+    assert all(m.counts.size <= 30 for m in message.marginals)
+    assert Server(plan).read([Message.from_bytes(message.to_bytes(plan), plan)])

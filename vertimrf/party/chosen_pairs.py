@@ -102,13 +102,18 @@ class ChosenPairs:
             wanted: marginals that are measured without being chosen.
         """
         d, plan = len(self._margins), self._plan
-        pairs = list(itertools.combinations(range(d), 2))
+        # A pair with more cells than a clique may have is no candidate.
+        pairs = [
+            (a, b)
+            for a, b in itertools.combinations(range(d), 2)
+            if len(self._margins[a]) * len(self._margins[b]) <= plan.largest_clique
+        ]
         maps = {a: bins for a, bins in enumerate(self._maps) if bins is not None}
         exact = dict(zip(pairs, self._marginals(pairs, maps), strict=True))
         asked = [m for m in wanted.in_order() if len(m) > 1] if wanted.asked_for else []
         left = plan.units - self._asked(asked)
         units = max(int(COARSE * left) // plan.choices, 1)
-        tree = self._tree(exact, [m for m in asked if len(m) == 2])
+        tree = self._tree(exact, [m for m in asked if m in exact])
         # What a workload asks for may have been measured so.
         for pair in [each for each in tree if each not in self._tables]:
             self._release(pair, self._coarse_of(pair), exact[pair], units)
@@ -136,9 +141,13 @@ class ChosenPairs:
             if part[pair[0]] != part[pair[1]]:
                 join(pair)
         scores = self._scores(exact, {pair: self._apart(pair) for pair in exact})
-        while len(set(part)) > 1:
-            smallest = min(part, key=lambda label: (part.count(label), label))
-            leading = [(a, b) for a, b in exact if (part[a] == smallest) != (part[b] == smallest)]
+        for _ in range(self._plan.choices):
+            across = [(a, b) for a, b in exact if part[a] != part[b]]
+            if not across:
+                break
+            labels = {part[a] for pair in across for a in pair}
+            smallest = min(labels, key=lambda label: (part.count(label), label))
+            leading = [pair for pair in across if smallest in (part[pair[0]], part[pair[1]])]
             join(self._choose(leading, scores))
         return tree
 
@@ -210,7 +219,9 @@ class ChosenPairs:
                     if b not in reached:
                         reached[b] = reached[at] @ (table / table.sum(axis=1, keepdims=True))
                         stack.append(b)
-            out |= {pair: reached[pair[1]] for pair in some}
+            out |= {
+                pair: reached[pair[1]] if pair[1] in reached else self._apart(pair) for pair in some
+            }
         return out
 
     def _release(self, attributes: Ints, parts: Ints, exact: Integers, units: int) -> None:

@@ -164,6 +164,11 @@ class Plan:
                     f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
                     "unless none of its attributes varies."
                 )
+            if local.choices and local.choices < len(self.schema.varying(name)) - 1:
+                raise PlanError(
+                    f"The plan gives party {name!r} {local.choices} choices of pairs: they are for a tree of its "
+                    f"{len(self.schema.varying(name))} attributes, and no fewer than it needs."
+                )
             if local.fine_sigma and not self.schema.fine_of(name):
                 raise PlanError(
                     f"The plan gives party {name!r} fine marginals with a noise of {local.fine_sigma}, and none of its attributes "

@@ -27,7 +27,7 @@ from ..releases.register import kind_of
 from .choice import Choice, Target, no_sketches, outlook_of, shares_of
 from .collusion import within_cap
 from .defaults import ENCODER, OUTER, default_delta
-from .local_plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan
+from .local_plan import MIN_UNIT_SIGMA, SCORE_SENSITIVITY, UNITS, LocalPlan
 from .merging import mergeable
 from .options import DEFAULT, MIN_MESSAGE_BYTES, PlanOptions
 from .plan import Plan
@@ -47,9 +47,6 @@ from .shares import (
 from .target import check_target
 from .verdict import useful, verdict
 from .workload import Workload
-
-# Sum of the measurement weights of a party's larger marginals: enough for a few hundred marginals.
-UNITS = 4096
 
 
 def plan_local(

@@ -28,6 +28,7 @@ from ..arrays import Flags, Floats, Ints
 from ..releases.count_sketches.parameters import CountSketches
 from ..releases.release import CrossPartyRelease
 from .defaults import SHARES
+from .local_plan import MOST_CHOICES, UNITS
 
 # Shares of a party's budget: one-way marginals, also with contrasts, and R-scores if cliques are
 # limited.
@@ -373,7 +374,9 @@ def choosing_is_better(outlook: Outlook, usual: Shares, fixed: bool = False) -> 
     """
     # Several parties' sketches tell their own pairs as well, of which this forecast knows too little.
     held = [some for some in outlook.columns if some]
-    if len(held) != 1 or not choices(len(held[0])) or math.prod(held[0]) <= outlook.largest_clique:
+    if len(held) != 1 or math.prod(held[0]) <= outlook.largest_clique:
+        return False
+    if not 0 < choices(len(held[0])) <= MOST_CHOICES * UNITS:
         return False
     lost = []
     for chosen in (False, True):

@@ -17,6 +17,7 @@ from vertimrf import Attribute, ReadOptions, Schema, Synthesizer, synthesize
 from vertimrf.errors import TableError
 from vertimrf.plan.sections import Reading
 from vertimrf.tables import csv_file, values
+from vertimrf.tables.apart import statistics
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.dropped import LONGEST_ROW
 from vertimrf.tables.read_options import DEFAULT
@@ -275,10 +276,10 @@ def test_a_type_that_no_attribute_has_is_told_of_by_a_check(tmp_path):
     assert printed.count("holds list") == 1
 
 
-STATISTICS = {"sav": "SPSS", "dta": "Stata", "xport": "SAS transport"}
+KINDS = ["sav", "dta", "xport"]
 
 
-@pytest.mark.parametrize("kind", STATISTICS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_text_of_a_file_of_statistics_may_have_any_bytes(tmp_path, kind):
     """One refused the file."""
     package, path = pytest.importorskip("pyreadstat"), tmp_path / "t"
@@ -291,7 +292,7 @@ def test_a_text_of_a_file_of_statistics_may_have_any_bytes(tmp_path, kind):
     )
     getattr(package, f"write_{kind}")(frame, str(path))
     path.write_bytes(path.read_bytes().replace(b"aaaaqq", b"aa\xff\xffqq"))
-    rows, said = rows_of(path)
+    rows, said = rows_of(statistics(f"read_{kind}", "a file", path))
     assert [row["id"] for row in rows] == ["aa\\xff\\xffqq", "bé", "c"]
     assert rows[0]["y" if kind == "xport" else "ä"] == "é"
     assert not said
@@ -309,7 +310,7 @@ def test_a_date_of_a_file_of_statistics_that_is_none_costs_itself(tmp_path, kind
     number = struct.pack("<d", since.total_seconds() if kind == "sav" else since.days)
     assert path.read_bytes().count(number) == 1
     path.write_bytes(path.read_bytes().replace(number, struct.pack("<d", 1e15)))
-    rows, said = rows_of(path)
+    rows, said = rows_of(statistics(f"read_{kind}", "a file", path))
     assert [row["x"] for row in rows] == [*days[:3], *days[4:]]
     assert [(text, count) for _, text, count in said] == [("row 4", 1)]
 

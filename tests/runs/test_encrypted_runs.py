@@ -394,7 +394,7 @@ def test_with_different_people_all_stop_before_anything_is_counted(copied, witho
     for name, party in run.parties.items():
         assert "do not hold the same ids" in stopped[name]
         assert repr(other) in stopped[name]
-        assert "no budget is spent" in stopped[name]
+        assert "nothing of this plan is spent" in stopped[name]
         assert "make a new plan" in party.state().stopped
         assert {file.rpartition("-")[0][:3] for file in party.outgoing()} <= {"", "ids"}
     assert not [

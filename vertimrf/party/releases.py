@@ -39,7 +39,7 @@ REMEDY = (
 )
 # The same for files by which ids are compared. Their names begin with this.
 COMPARED = "ids"
-IDS_REMEDY = "By two comparisons under one plan others could try out who is in the table. Make a new plan; so far no budget is spent."
+IDS_REMEDY = "By two comparisons under one plan others could try out who is in the table. Make a new plan; so far nothing of this one is spent."
 
 
 @dataclass(frozen=True)

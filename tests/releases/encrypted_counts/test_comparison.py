@@ -100,6 +100,30 @@ def test_one_person_more_is_noticed_by_all_who_compare_with_that_party(other):
     assert noticed == 4
 
 
+def test_what_was_sent_back_cannot_be_sent_back_again():
+    """A party that guesses wrong learns so, and would have the other go on: it returns what it was sent."""
+    plan, tables = plan_of(), tables_of("usual")
+    one, two = (
+        party_of(plan, name).comparison(t) for name, t in zip(("one", "two"), tables, strict=False)
+    )
+    guess = pack(plan, 0, 1, hidden(NUMBERS[0], point_of(b"a wrong guess")), again=False)
+    sent = two.ids_again({"one": guess})["one"]
+    hashed = opened(plan, 1, 0, sent, again=True)
+    header, _ = container.unpack(one.ids_again({"two": two.ids()["one"]})["two"], KINDS[1], "it")
+    echo = container.pack(KINDS[1], header, {"point": np.frombuffer(hashed, np.uint8)})
+    with pytest.raises(MessageError, match="do not hold the same ids"):
+        two._steps.compare(0, two.number("one"), guess, echo)
+    # Who knows the product, because its guess is right, is believed.
+    known = hidden(NUMBERS[0], opened(plan, 1, 0, two.ids()["one"], again=False))
+    mine = hidden(NUMBERS[0], point_of(two._steps.people))
+    two._steps.compare(
+        0,
+        two.number("one"),
+        pack(plan, 0, 1, mine, again=False),
+        pack(plan, 0, 1, known, again=True),
+    )
+
+
 def test_a_number_is_of_its_party_the_other_one_the_plan_and_the_ids():
     """Nobody else can compute it, and with the folder's key it is the same again."""
     ring = KeyRing.new(("one", "two", "three"))

@@ -118,7 +118,7 @@ class Steps:
         return comparison.pack(self.plan, self.party, party, point, again=False)
 
     def ids_again(self, party: int, number: bytes, ids: bytes) -> bytes:
-        """Step 0: the other party's hidden ids, hidden again, to send them back.
+        """Step 0: a hash of the other party's hidden ids, hidden again, to send back.
 
         Args:
             party, number: as :meth:`ids`.

@@ -93,7 +93,7 @@ def saying_spent(entries: Sequence[LedgerEntry]) -> Iterator[None]:
         what = ", ".join(dict.fromkeys(entry.released for entry in entries))
         what = what if len(what) <= 100 else what[:97] + "..."
         told = type(error)(
-            f"{error} Noisy figures were drawn before this and count: epsilon {epsilon:.3g} ({what}). The same table and epsilon give "
+            f"{error} Noisy figures were drawn before this and count: epsilon {epsilon:.3g} ({what}). The same table, schema and epsilon give "
             "the same figures again; with public domains and expected_records (--expected-records) none are drawn."
         )
         told.spent = tuple(entries)

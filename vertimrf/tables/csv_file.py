@@ -29,6 +29,8 @@ from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
 from .read_options import ReadOptions
 
 DELIMITERS = ",;\t|"
+# The end of a line. A carriage return at the end of a text may have its line feed in the next one.
+LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 FIRST_LINE = re.compile(rb"([^\r\n]+)[\r\n]")
 # Bytes that are read at a time, and bytes of the head of a file.
 BLOCK, HEAD = 1 << 22, 1 << 20
@@ -126,10 +128,11 @@ def _header(texts: Iterator[bytes], path: Path, read: ReadOptions) -> tuple[list
     head, skip = b"", read.lines_before
     for text in texts:
         head += text
-        while skip and b"\n" in head:
-            head, skip = head.partition(b"\n")[2], skip - 1
+        while skip and (end := LINE_END.search(head)):
+            head, skip = head[end.end() :], skip - 1
         if skip:
-            head = b""
+            # It may end a line together with what comes.
+            head = head[-1:] if head.endswith(b"\r") else b""
             continue
         if read.no_header:
             return list(read.columns), read.delimiter, head

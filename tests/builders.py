@@ -14,8 +14,8 @@ from vertimrf.files.convert import from_json
 from vertimrf.privacy.events import Event, GaussianEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.releases.count_sketches.codes import CountedGroup
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.count_sketches.intersections import CountedGroup
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.sources import open_pieces

@@ -27,6 +27,7 @@ FILES = {
     r"align\.ids": "An id sample, sealed for insurer",
     r"bench\.json": "Figures of `vertimrf bench`",
     r"domains/found\.json": "The record of the domains found on this machine: private",
+    r"before/key": "The key of this machine's record of domains: private",
     r"domains/key": "The key of this machine's record of domains: private",
     r"evaluate\.json": "An evaluation against the real tables",
     r"in\.exchange": "Why a run refused a file:\n  It is",

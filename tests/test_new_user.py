@@ -304,7 +304,7 @@ def test_mistakes_in_a_notebook_are_told_in_a_sentence():
     schema = Schema.of({"h": [smoker]})
     fitted = Synthesizer(schema).fit(frame, epsilon=1.0)
     for mistake, words in (
-        (lambda: Synthesizer("schema.toml"), "The schema is 'schema.toml'; give a Schema"),
+        (lambda: Synthesizer("schema.toml"), "The schema is a str; give a Schema"),
         (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
         (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
         (lambda: Synthesizer(schema).sample(10), "has not been fitted"),
@@ -457,12 +457,14 @@ def test_a_format_is_part_of_the_schema_and_never_guessed_at_a_release(tmp_path)
     schema.save(tmp_path / "s.toml")
     assert Schema.load(tmp_path / "s.toml") == schema
     price = Attribute.numeric("price", [0, 10, 2000], format=".")
-    for attribute, cell in (
-        (price, "0,567"),
-        (dataclasses.replace(price, format=","), "1.5"),
-        (dataclasses.replace(days, format="%Y-%d-%m"), "2019-05-31"),
+    for attribute, cell, fitting in (
+        (price, "0,567", "1.5"),
+        (dataclasses.replace(price, format=","), "1.5", "0,567"),
+        (dataclasses.replace(days, format="%Y-%d-%m"), "2019-05-31", "2019-31-05"),
     ):
         frame = pd.DataFrame({attribute.name: [cell] * 50})
+        # Of a table of which no record fits, nothing is made.
+        frame.loc[50] = [fitting]
         fitted = Synthesizer(Schema.of({"h": [attribute]})).fit(frame, epsilon=1.0)
         assert fitted.dropped.records == 50, cell
     for wrong in ({"format": "dd/mm"}, {"format": 3}, {"calendar": "date", "format": "$"}):

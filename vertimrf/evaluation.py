@@ -108,10 +108,8 @@ def evaluate(
         table = table.drop_columns([HOLDERS_COLUMN])
     if options.population == OUTER:
         # Values of people that a table does not have are missing.
-        schema = replace(
-            schema,
-            attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes),
-        )
+        able = tuple(replace(attribute, missing=True) for attribute in schema.attributes)
+        schema = replace(schema, attributes=able)
     check_present(schema.domains, table.column_names, where)
     for sentence in extra_columns(
         [name for name in table.column_names if name not in (*schema.domains, id)], where

@@ -49,8 +49,8 @@ OUTPUTS = {
     "synthesize --model": (".model", False),
     "synthesize --out": (".csv.gz", False),
 }
-# What names a file inside a run's folder, which is made anew.
-INSIDE = {"run server --out"}
+# What names a file inside a run's folder, or a folder, and overwrites nothing (tests/demo/test_people.py).
+INSIDE = {"run server --out", "demo --tables"}
 # Formats that are known by their names alone.
 BY_NAME = (".html", ".csv", ".parquet", ".toml", ".csv.gz")
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")

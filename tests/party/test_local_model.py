@@ -418,12 +418,11 @@ def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():
     assert min(pairs.values()) > 5 * max(triples.values())
 
 
-@pytest.mark.parametrize("units", [1, 5, 40, 70])
-@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("units", [31, 40, 70, 200])
+@pytest.mark.parametrize("size", [3, 6])
 def test_a_message_spends_no_more_units_than_the_ledger_prices(size, units):
-    """Of 12 columns, halved or not, there are 66 pairs: more than some plans have units."""
+    """Of 12 columns there are 66 pairs: more than some plans have units. Pairs are chosen or not."""
     plan = plan_with(schema_of(one=(size,) * 12), expected_records=1000, tau=1000, nonce="units")
-    assert len(plan.halved) == 12 * (size == 40)
     plan = replace(plan, local=(structs.replace(plan.local[0], units=units),))
     (priced,) = (e.event.count for e in plan.ledger().entries if e.kind == "larger marginals")
     assert priced == units

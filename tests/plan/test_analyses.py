@@ -99,7 +99,7 @@ def test_a_regression_has_a_limit():
 def test_a_marginal_that_no_clique_can_hold_is_refused():
     sentence = (
         r"The workload's 'mean\(pay\) by year, meal area' needs the marginal pay × year × meal area of 96 cells, more than tau = 95: "
-        "leave a column out, cut bins, or raise --tau."
+        "leave a column out, cut bins, or raise tau \\(--tau\\)."
     )
     asked = ["mean(pay) by year, meal area"]
     with pytest.raises(PlanError, match=sentence):

@@ -398,7 +398,9 @@ def test_with_different_people_all_stop_before_anything_is_counted(copied, witho
         assert "make a new plan" in party.state().stopped
         assert {file.rpartition("-")[0][:3] for file in party.outgoing()} <= {"", "ids"}
     assert not [
-        f for f in files_of(run.server.folder) if Path(f).name.startswith(("rows", "ans", "mes"))
+        f
+        for f in files_of(run.server.folder)
+        if Path(f).name.startswith(("rows", "answers", "mes"))
     ]
 
 

@@ -158,26 +158,7 @@ class Plan:
             raise PlanError(
                 f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties."
             )
-        for name, local in zip(self.party_names, self.local, strict=True):
-            if (local.one_way_sigma == 0) != (not self.schema.varying(name)):
-                raise PlanError(
-                    f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
-                    "unless none of its attributes varies."
-                )
-            if local.choices and local.choices < len(self.schema.varying(name)) - 1:
-                raise PlanError(
-                    f"The plan gives party {name!r} {local.choices} choices of pairs: they are for a tree of its "
-                    f"{len(self.schema.varying(name))} attributes, and no fewer than it needs."
-                )
-            if local.fine_sigma and not self.schema.fine_of(name):
-                raise PlanError(
-                    f"The plan gives party {name!r} fine marginals with a noise of {local.fine_sigma}, and none of its attributes "
-                    "has finer cells."
-                )
-            if local.largest_clique > self.tau:
-                raise PlanError(
-                    f"The plan gives party {name!r} cliques of {local.largest_clique:,} cells, more than tau = {self.tau:,}."
-                )
+        self._check_local()
         for number, combination in enumerate(self.schema.combinations):
             cells = math.prod(self.schema.sizes[place] for place, _ in combination)
             if cells > self.tau:
@@ -220,6 +201,29 @@ class Plan:
             raise PlanError(
                 f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}."
             )
+
+    def _check_local(self) -> None:
+        """Refuse local models that do not fit their parties' attributes."""
+        for name, local in zip(self.party_names, self.local, strict=True):
+            if (local.one_way_sigma == 0) != (not self.schema.varying(name)):
+                raise PlanError(
+                    f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
+                    "unless none of its attributes varies."
+                )
+            if local.choices and local.choices < len(self.schema.varying(name)) - 1:
+                raise PlanError(
+                    f"The plan gives party {name!r} {local.choices} choices of pairs: they are for a tree of its "
+                    f"{len(self.schema.varying(name))} attributes, and no fewer than it needs."
+                )
+            if local.fine_sigma and not self.schema.fine_of(name):
+                raise PlanError(
+                    f"The plan gives party {name!r} fine marginals with a noise of {local.fine_sigma}, and none of its attributes "
+                    "has finer cells."
+                )
+            if local.largest_clique > self.tau:
+                raise PlanError(
+                    f"The plan gives party {name!r} cliques of {local.largest_clique:,} cells, more than tau = {self.tau:,}."
+                )
 
     def _check_halved(self) -> None:
         """Refuse halves of attributes that cannot have any, or that groups do not have."""

@@ -378,15 +378,19 @@ def choosing_is_better(outlook: Outlook, usual: Shares, fixed: bool = False) -> 
         return False
     if not 0 < choices(len(held[0])) <= MOST_CHOICES * UNITS:
         return False
-    lost = []
+    lost, nothing = [], False
     for chosen in (False, True):
         other = replace(outlook, chosen=chosen)
-        noise = distances(other, usual if fixed else other.best(usual))
+        shares = usual if fixed else other.best(usual)
+        nothing |= not chosen and shares.one_way == 1
+        noise = distances(other, shares)
         lost.append(float(np.square(left(noise.within, DEPENDENCE)).mean()))
     if not lost[1] < lost[0] or not float(noise.one_way.mean()) < MOST_ONE_WAY:
         return False
     rho = (usual if fixed else usual.without_sketches()).local * outlook.rho
-    return _score_noise(math.comb(len(held[0]), 2), SCORE_SHARE * rho) > BLIND * outlook.records
+    blind = _score_noise(math.comb(len(held[0]), 2), SCORE_SHARE * rho) > BLIND * outlook.records
+    # Without choices no pair at all might be measured, where columns are long.
+    return blind or nothing
 
 
 def _score_noise(pairs: int, rho: float) -> float:

@@ -192,9 +192,7 @@ def _grown(
         The junction tree and the last rough model.
     """
     sizes, classes = independent.tree.sizes, independent.class_maps
-    budget = _begun(plan, sizes, zeros)
-    for m in forest:
-        budget.try_clique(m.attributes)
+    budget = _begun(plan, sizes, zeros, forest)
     value, fitted = _values(plan, larger), independent
     scores = scores * value
     waiting = set(np.flatnonzero(scores > 0).tolist())
@@ -259,10 +257,12 @@ def _grown(
             return budget.tree(), fitted
 
 
-def _begun(plan: Plan, sizes: Sequence[int], zeros: Sequence[Factor]) -> CliqueBudget:
-    """A graph of the structural zeros, and of the workload as far as it fits."""
+def _begun(
+    plan: Plan, sizes: Sequence[int], zeros: Sequence[Factor], forest: Sequence[Measurement]
+) -> CliqueBudget:
+    """A graph of the structural zeros, and of the workload and a forest of pairs as far as they fit."""
     budget = budget_holding(sizes, plan.tau, zeros)
-    for attributes in plan.workload.in_order():
+    for attributes in (*plan.workload.in_order(), *(m.attributes for m in forest)):
         budget.try_clique(attributes)
     return budget
 

@@ -514,7 +514,7 @@ class Server:
 
 def _settled(plan: Plan, m: Measurement) -> Measurement:
     """A measurement, that of a column of numbers with declining tails."""
-    if len(m.attributes) > 1 or m.bins != (None,):
+    if len(m.attributes) > 1 or m.bins[0] is not None:
         return m
     places = plan.schema.attributes[m.attributes[0]].in_tails
     counts = declining_tails(m.counts, m.errors, places)

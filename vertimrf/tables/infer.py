@@ -123,16 +123,7 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    tables, chosen, reads = [], [], []
-    for source in several(sources):
-        reads.append(_guessed(source, read))
-        # A file is opened once.
-        lies = isinstance(source, str | os.PathLike | Part)
-        opened = open_pieces(source, reads[-1]) if lies else source
-        table = read_arrow(opened, reads[-1])
-        chosen.append(not isinstance(opened, Pieces) or opened.typed)
-        pieces = named_ids(open_pieces(table), read, id)
-        tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
+    tables, chosen, reads = _read(sources, id, read)
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -173,6 +164,23 @@ def draft_schema(
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
     return Draft(schema, (*flags, *differ), tuple(likely))
+
+
+def _read(
+    sources: Source | Sequence[Source], id: str | None, read: ReadOptions
+) -> tuple[list[pa.Table], list[bool], list[ReadOptions]]:
+    """The tables, whether their types were chosen by somebody, and how each is read."""
+    tables, chosen, reads = [], [], []
+    for source in several(sources):
+        reads.append(_guessed(source, read))
+        # A file is opened once.
+        lies = isinstance(source, str | os.PathLike | Part)
+        opened = open_pieces(source, reads[-1]) if lies else source
+        table = read_arrow(opened, reads[-1])
+        chosen.append(not isinstance(opened, Pieces) or opened.typed)
+        pieces = named_ids(open_pieces(table), read, id)
+        tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
+    return tables, chosen, reads
 
 
 def _attributes(

@@ -7,13 +7,9 @@ import pytest
 from builders import counted_groups
 from oracles import crossed
 
+from vertimrf.releases.count_sketches.codes import CountedGroup, code_curve
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
-from vertimrf.releases.count_sketches.intersections import (
-    CORRELATIONS,
-    CountedGroup,
-    code_curve,
-    estimate_cells,
-)
+from vertimrf.releases.count_sketches.intersections import CORRELATIONS, estimate_cells
 from vertimrf.releases.count_sketches.parameters import CountSketches
 
 U = 30

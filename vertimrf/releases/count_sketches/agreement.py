@@ -25,13 +25,8 @@ import numpy as np
 
 from ...arrays import Bytes, Pair, Words
 from ...kernels.count_sketch import cross_products
-from .intersections import (
-    CORRELATIONS,
-    HIGHEST_SQUARE,
-    CountedGroup,
-    code_curve,
-    code_moments,
-)
+from .codes import CORRELATIONS, CountedGroup, code_curve, code_moments
+from .intersections import HIGHEST_SQUARE
 from .parameters import CountSketches
 
 

@@ -22,7 +22,8 @@ from ..received import (
     one_axis,
     set_sizes,
 )
-from .intersections import Cells, CountedGroup, estimate_cells, estimate_overlapping
+from .codes import CountedGroup
+from .intersections import Cells, estimate_cells, estimate_overlapping
 from .parameters import CountSketches
 
 

@@ -34,7 +34,6 @@ def test_a_cell_that_decides_for_others_is_noticed(monkeypatch):
         counts = neighbours.neighbours(60, only=["pandas"])
     assert counts.wrong
     assert [verdict.holds for verdict in neighbours.verdicts(counts)] == [False]
-    assert neighbours.difference(neighbours.drawn("pandas", 0, 0), {1: (0,)}, {}) == ""
 
 
 def test_a_refusal_that_comes_with_a_record_is_noticed():

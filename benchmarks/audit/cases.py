@@ -45,6 +45,7 @@ class Case:
         options: of the plan.
         wide: number of further columns of the party, whose pairs need a choice.
         shared: whether both parties hold a column.
+        alone: whether there is no other party.
         bins: of the age.
         person: records of a person.
     """
@@ -53,13 +54,21 @@ class Case:
     options: dict = field(default_factory=dict)
     wide: int = 0
     shared: bool = False
+    alone: bool = False
     bins: int = 5
     person: int = 1
 
 
 CASES = (
     Case("record count, one-way and larger marginals, count sketches"),
-    Case("R-scores and a limited graph", {"tau": 40}, wide=6),
+    Case("R-scores and a limited graph", {"tau": 40, "epsilon": 8.0}, wide=6),
+    Case("pairs chosen one by one", {"tau": 2000}, wide=6, alone=True),
+    Case(
+        "pairs chosen beside analyses",
+        {"tau": 5000, "workload": ["age ~ ward"]},
+        wide=24,
+        alone=True,
+    ),
     Case("many columns, each too long for pairs", wide=24, bins=25),
     Case("agreement on a shared column", shared=True),
     Case("several records of a person", {"records_per_person": 2}, person=2),
@@ -79,6 +88,8 @@ def schema_of(case: Case) -> Schema:
         Attribute.categorical("code", ["a", "b", "c"]),
         *(Attribute.integer(f"w{i}", 2 + i % 5) for i in range(case.wide)),
     ]
+    if case.alone:
+        return Schema.of({"hospital": hospital})
     return Schema.of(
         {
             "hospital": hospital,

@@ -198,6 +198,8 @@ FAULTS: dict[str, Planted] = {
     "one-way marginals have nine tenths of their noise": _local(one_way_sigma=0.9),
     "R-scores have half of their noise": _local(score_sigma=0.5),
     "larger marginals have half of their noise": _local(unit_sigma=0.5),
+    "choices have half of their scale": _local(choice_scale=0.5),
+    "choices are not in the ledger": lambda: _ledger_without("choices"),
     "more units than the ledger has": _local(units=2),
     "each record counts twice in marginals": _counted(_twice),
     "how much is measured depends on an exact count": _fewer_units_if_odd,

@@ -321,7 +321,8 @@ def _negligible(expected: Floats, error: Floats) -> float:
     size = NEGLIGIBLE * total
     for axis in (0, 1):
         shares = expected.sum(axis=1 - axis) / total
-        size *= math.sqrt(float((shares * (1 - shares)).sum()) / max(len(shares) - 1, 1))
+        spread = max(float((shares * (1 - shares)).sum()), 0.0)
+        size *= math.sqrt(spread / max(len(shares) - 1, 1))
     return size**2 / expected.size / float(np.square(error).mean())
 
 

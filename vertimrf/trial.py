@@ -411,8 +411,8 @@ def plan_for(
         scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
         source = count_noise(table)
         released = int(source.geometrics(np.array([table.records]), scale)[0])
-        # The name comes from the noise: plans with the same count pay for it once.
-        name = source.stream(lambda: b"name of a release")(8).hex()
+        # Plans with the same count pay for it once.
+        name = source.name()
         noise = f"two-sided geometric, scale {scale:.1f}"
         event, what = GeometricEvent(scale, person), "record count, to plan with"
         kind = Kind.PLANNING_COUNT

@@ -14,7 +14,8 @@ from vertimrf import Attribute, RunOptions, Schema
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.message import Message
 from vertimrf.model.local_marginal import LocalMarginal
-from vertimrf.party.chosen_pairs import ChosenPairs, differences
+from vertimrf.party.chosen_pairs import ChosenPairs
+from vertimrf.party.measured import differences
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.local_bins import Cutting, cuttings

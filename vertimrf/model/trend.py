@@ -131,18 +131,26 @@ def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurem
     )
 
 
-def _posterior(misfits: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of a correlation with a uniform prior.
+def posterior(misfits: Floats, correlations: Floats) -> tuple[float, float, float]:
+    """Mean and standard deviation of a correlation with a uniform prior, and the error of the grid,
+    which is that of rounding.
 
     Args:
-        misfits: squared residuals at each of CORRELATIONS, in units of sigma [shape=(241,)].
+        misfits: squared residuals at each of the correlations, in units of sigma [shape=(n,),
+            float64].
+        correlations: a grid, in order [shape=(n,), float64].
     """
-    chances = np.exp(-0.5 * (misfits - misfits.min())) * np.gradient(CORRELATIONS)
+    widths = np.gradient(correlations)
+    chances = np.exp(-0.5 * (misfits - misfits.min())) * widths
     chances /= chances.sum()
-    correlation = float(chances @ CORRELATIONS)
-    error = math.sqrt(float(chances @ np.square(CORRELATIONS - correlation)))
-    # The error of the grid is that of rounding.
-    rounding = float(np.gradient(CORRELATIONS)[chances.argmax()]) / math.sqrt(12)
+    correlation = float(chances @ correlations)
+    error = math.sqrt(float(chances @ np.square(correlations - correlation)))
+    return correlation, error, float(widths[chances.argmax()]) / math.sqrt(12)
+
+
+def _posterior(misfits: Floats) -> tuple[float, float]:
+    """As :func:`posterior`, at CORRELATIONS; the error is no less than that of the grid."""
+    correlation, error, rounding = posterior(misfits, CORRELATIONS)
     return correlation, max(error, rounding)
 
 

@@ -9,7 +9,7 @@ asked: the same question about the same table has the same answer, which is paid
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -84,20 +84,18 @@ def saying_spent(entries: Sequence[LedgerEntry]) -> Iterator[None]:
     Raises:
         VertiMRFError: the error of the block, with a sentence and ``spent``.
     """
-    try:
-        yield
-    except VertiMRFError as error:
-        if not entries or error.spent:
-            raise
+
+    def sentence() -> str:
         epsilon, _ = spent_beforehand(entries)
         what = ", ".join(dict.fromkeys(entry.released for entry in entries))
         what = what if len(what) <= 100 else what[:97] + "..."
-        told = type(error)(
-            f"{error} Noisy figures were drawn before this and count: epsilon {epsilon:.3g} ({what}). The same table, schema and epsilon give "
+        return (
+            f"Noisy figures were drawn before this and count: epsilon {epsilon:.3g} ({what}). The same table, schema and epsilon give "
             "the same figures again; with public domains and expected_records (--expected-records) none are drawn."
         )
-        told.spent = tuple(entries)
-        raise told from None
+
+    with _saying(entries, sentence):
+        yield
 
 
 @contextmanager
@@ -110,14 +108,27 @@ def saying_run_spent(ledger: Ledger) -> Iterator[None]:
     Raises:
         VertiMRFError: the error of the block, with a sentence and ``spent``.
     """
+
+    def sentence() -> str:
+        return (
+            f"The run's noisy figures were drawn before this and count, epsilon {ledger.epsilon:.3g}: another run draws new "
+            "ones and spends again."
+        )
+
+    with _saying(ledger.entries, sentence):
+        yield
+
+
+@contextmanager
+def _saying(entries: Sequence[LedgerEntry], sentence: Callable[[], str]) -> Iterator[None]:
+    """Add a sentence and ``spent`` to an error that does not say what was spent. The sentence is made then:
+    the price of a run takes time.
+    """
     try:
         yield
     except VertiMRFError as error:
-        if error.spent:
+        if not entries or error.spent:
             raise
-        told = type(error)(
-            f"{error} The run's noisy figures were drawn before this and count, epsilon {ledger.epsilon:.3g}: another run draws new "
-            "ones and spends again."
-        )
-        told.spent = ledger.entries
+        told = type(error)(f"{error} {sentence()}")
+        told.spent = tuple(entries)
         raise told from None

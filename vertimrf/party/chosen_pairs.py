@@ -21,22 +21,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..arrays import Floats, Integers, Ints, Pair
 from ..model.local_marginal import LocalMarginal
+from ..model.raking import raked
 from ..plan.local_bins import Cutting
 from ..plan.local_plan import LocalPlan
 from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
-
-# Exact counts of marginals in turn, with some attributes' values merged by their maps.
-Marginals = Callable[[Sequence[Ints], Mapping[int, Integers]], Iterable[Integers]]
-
-Counts = TypeVar("Counts", Integers, Floats)
+from .measured import Counts, Marginals, differences, measured
 
 # Groups of a column without an order, for its choice.
 GROUPS = 6
@@ -226,12 +222,8 @@ class ChosenPairs:
 
     def _release(self, attributes: Ints, parts: Ints, exact: Integers, units: int) -> None:
         """Release a marginal in some parts, with noise."""
-        axes = self._plan.contrasted(exact.shape)
-        sigma = self._plan.unit_sigma * math.sqrt(units)
-        counts = self._noise.gaussian(units * differences(exact, axes), sigma)
-        maps = tuple(self._map(a, k) for a, k in zip(attributes, parts, strict=True))
-        bins = maps if any(each is not None for each in maps) else ()
-        m = LocalMarginal(attributes, counts, sigma, units, bins, axes, parts)
+        maps = [self._map(a, k) for a, k in zip(attributes, parts, strict=True)]
+        m = measured(attributes, exact, units, maps, self._plan, self._noise, parts)
         self.released.append(m)
         if parts == self._coarse_of(attributes) and len(attributes) == 2:
             self._tables[attributes[0], attributes[1]] = self._completed(m)
@@ -244,17 +236,14 @@ class ChosenPairs:
         for axis in m.contrasts:
             gap = np.concatenate([gap, -gap], axis) / 2
         table = np.maximum(apart + gap, LEAST * apart)
-        for _ in range(RAKING):
-            table = table * (self._margins[a] / table.sum(axis=1))[:, None]
-            table = table * (self._margins[b] / table.sum(axis=0))
-        return table
+        return raked(table, (self._margins[a], self._margins[b]), RAKING)
 
     def _finer(self, pairs: Sequence[Pair], units: int) -> None:
         """Measure the strongest of some pairs in more bins, with so many units in all."""
         strength = {
             pair: float(np.abs(self._numbers(pair, self._tables[pair] - self._apart(pair))).sum())
             for pair in pairs
-            if self._most((a for a in pair), math.inf) != self._coarse_of(pair)
+            if self._most(pair, math.inf) != self._coarse_of(pair)
         }
         strong = [pair for pair in strength if strength[pair] > STRONG * self._total]
         strong.sort(key=lambda pair: -strength[pair])
@@ -304,10 +293,3 @@ class ChosenPairs:
                     break
             else:
                 return tuple(parts)
-
-
-def differences(counts: Counts, axes: Sequence[int]) -> Counts:
-    """Difference of the two counts along each of some axes, which keep a length of 1."""
-    for axis in axes:
-        counts = counts.take([0], axis) - counts.take([1], axis)  # type: ignore[assignment]
-    return counts

@@ -35,7 +35,8 @@ from ..plan.shares import EQUAL
 from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
 from ..progress import SILENT, Progress
-from .chosen_pairs import ChosenPairs, Marginals, differences
+from .chosen_pairs import ChosenPairs
+from .measured import Marginals, measured
 
 # Weight of a cell of a three-way marginal relative to a cell of a pair, if cliques are limited.
 TRIPLE_WEIGHT = 0.25
@@ -86,20 +87,20 @@ def release_local_model(
     sizes = tuple(sizes)
     d = len(sizes)
     wanted = Workload() if workload is None else workload
-    measured = [
+    released = [
         LocalMarginal((i,), noise.gaussian(counts, plan.one_way_sigma), plan.one_way_sigma)
         for i, counts in enumerate(marginals([(i,) for i in range(d)], {}))
     ]
     if not plan.units:
-        return tuple(measured)
+        return tuple(released)
     # All choices from here on follow from noisy figures.
-    total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
+    total = max(float(np.mean([m.counts.sum() for m in released])), 1.0)
     if plan.choices:
-        one_by_one = ChosenPairs(marginals, measured, cuttings, plan, noise, total)
+        one_by_one = ChosenPairs(marginals, released, cuttings, plan, noise, total)
         one_by_one.measure(wanted)
-        return (*measured, *one_by_one.released)
+        return (*released, *one_by_one.released)
     maps = merged_values(
-        {m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {}
+        {m.attributes[0]: m.counts for m in released}, plan.one_way_sigma, long or {}
     )
     sizes = compressed_sizes(sizes, maps)
     budget = CliqueBudget(sizes, plan.largest_clique)
@@ -121,13 +122,10 @@ def release_local_model(
     for (attributes, units), exact, done in zip(
         chosen, counted, np.cumsum(cells).tolist(), strict=True
     ):
-        sigma = plan.unit_sigma * math.sqrt(units)
-        bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
-        axes = plan.contrasted(exact.shape)
-        counts = noise.gaussian(units * differences(exact, axes), sigma)
-        measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
+        bins = [maps.get(a) for a in attributes]
+        released.append(measured(attributes, exact, units, bins, plan, noise))
         progress.advance(done, int(cells.sum()))
-    return tuple(measured)
+    return tuple(released)
 
 
 def choose_marginals(

@@ -87,9 +87,8 @@ def find_domains(
     for domain, cells in zip(wanted, read, strict=True):
         search = Search(epsilon / len(wanted), delta / len(wanted), records_per_person, source)
         attribute, events = domain.find(cells, search)
-        # The name comes from the noise, so that a repeated search has the same name and counts
-        # once.
-        release = source.stream(lambda: b"name of a release")(8).hex()
+        # A repeated search has the same name and counts once.
+        release = source.name()
         what = f"{domain.looked_for} of {domain.name!r}"
         entries = tuple(
             LedgerEntry(

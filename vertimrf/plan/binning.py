@@ -106,7 +106,7 @@ def finer_bins(
         The map value -> bin [shape=(size,), int64].
     """
     if ordered and missing_alone(half, missing):
-        present = finer_bins(counts[:-1], half[:-1], True, False, TREND_BINS - 1)
+        present = finer_bins(counts[:-1], half[:-1], True, False, most - 1)
         return np.append(present, present.max() + 1)
     if not ordered or (missing and (half == half[-1]).sum() == 1):
         return half

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Floats, Integers, Integral
-from .binning import choose_bins, halves
+from .binning import beside_missing, choose_bins, halves
 from .merging import mergeable
 from .schema import Schema
 
@@ -47,14 +47,14 @@ class Cutting:
             The map code -> bin [shape=(size,), int64]; None if each value is a bin.
         """
         alone = self.missing and len(counts) > 2 and bool(counts[-1] > APART * sigma)
-        values = counts[: len(counts) - alone].astype(np.float64)
-        if self.kept or len(values) <= parts:
+        if self.kept or len(counts) - alone <= parts:
             return None
+        values = counts.astype(np.float64)
+        if alone:
+            return beside_missing(values, parts + 1, self.ordered, halved=self.ordered)
         if parts == 2 and self.ordered:
-            out = halves(values, True, self.missing and not alone)
-        else:
-            out = choose_bins(values, parts, self.ordered)
-        return np.append(out, out.max() + 1) if alone else out
+            return halves(values, True, self.missing)
+        return choose_bins(values, parts, self.ordered)
 
 
 def cuttings(schema: Schema, attributes: Sequence[int]) -> list[Cutting]:

@@ -84,27 +84,16 @@ def plan_local(
     if d == 1 or one_way == 1:
         sigma = math.sqrt(0.5 * d / rho)
         return LocalPlan(sigma, 0.0, 0, 0.0, largest_clique, free, fine_sigma=fine_sigma)
-    if chosen and choices(d):
+    pairs, picks = d * (d - 1) // 2, choices(d) if chosen else 0
+    contrasts = bool(picks) or (alone and max(sizes) == 2)
+    scores = choice = 0.0
+    if picks:
         one_way, choice, measure = of_chosen(one_way)
-        return LocalPlan(
-            one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
-            score_sigma=0.0,
-            units=UNITS,
-            unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), MIN_UNIT_SIGMA),
-            largest_clique=largest_clique,
-            free=free,
-            contrasts=True,
-            fine_sigma=fine_sigma,
-            choices=choices(d),
-            choice_scale=math.sqrt(choices(d) / (2 * choice * rho)),
-        )
-    pairs = d * (d - 1) // 2
-    contrasts = alone and max(sizes) == 2
-    limited = math.prod(sizes) > largest_clique
-    scores = SCORE_SHARE if limited else 0.0
-    if one_way is None:
-        one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
-    measure = 1 - one_way - scores
+    else:
+        scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
+        if one_way is None:
+            one_way = ONE_WAY_OF_CONTRASTS if contrasts else ONE_WAY_SHARE
+        measure = 1 - one_way - scores
     return LocalPlan(
         one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
         score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)) if scores else 0.0,
@@ -114,6 +103,8 @@ def plan_local(
         free=free,
         contrasts=contrasts,
         fine_sigma=fine_sigma,
+        choices=picks,
+        choice_scale=math.sqrt(picks / (2 * choice * rho)) if picks else 0.0,
     )
 
 

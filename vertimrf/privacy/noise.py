@@ -71,6 +71,10 @@ class KeyedNoise:
         exact = np.ascontiguousarray(scores, np.int64)
         return exponential_choice(self._draw("choice", scale, exact), exact, scale)
 
+    def name(self) -> str:
+        """A random text that names a release, the same for a repeated one [16 characters]."""
+        return self.stream(lambda: b"name of a release")(8).hex()
+
     def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
         """A function that returns random bytes for noise on values whose digest ``exact`` gives."""
         return self._draw("bytes", 0.0, np.frombuffer(exact(), np.uint8)).take
@@ -97,6 +101,10 @@ class SystemNoise(KeyedNoise):
 
     def __init__(self) -> None:
         super().__init__(os.urandom(32))
+
+    def name(self) -> str:
+        """A random text that names a release, the same for a repeated one [16 characters]."""
+        return self.stream(lambda: b"name of a release")(8).hex()
 
     def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
         """See :class:`KeyedNoise`. Nobody can make a fresh key's noise again, so its values do not matter."""

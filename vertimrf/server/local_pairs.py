@@ -28,7 +28,8 @@ from ..model.domain_compression import compress
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import BinMap, Measurement, contrasted
-from ..model.trend import BEYOND, LEAST_ERROR, SHOWN, STEP, edge_scores, normal_tables
+from ..model.raking import raked
+from ..model.trend import BEYOND, LEAST_ERROR, SHOWN, STEP, edge_scores, normal_tables, posterior
 from ..plan.binning import choose_bins
 from ..plan.schema import Schema
 
@@ -137,7 +138,8 @@ def _read(
         below, above = cells.tables(finer, steps)
         slope = math.sqrt(float(np.square(above - below).sum())) / max(steps[1] - steps[0], STEP)
         sigma = math.hypot(sigma, error * slope)
-    counts = _raked(base, [side.margin(side.finer) for side in two])
+    positive = np.maximum(base, TINY * base.sum())
+    counts = raked(positive, [side.margin(side.finer) for side in two], RAKING)
     return Measurement(pair, tuple(finer), counts, max(sigma, LEAST_ERROR), m.source, trend=1)
 
 
@@ -181,15 +183,10 @@ def _correlation(
         free = np.broadcast_to(m.counts, tables.shape).copy()
         free[:, : inner[0], : inner[1]] = tables[:, : inner[0], : inner[1]]
         misfits += m.squares_of_each(free)
-    widths = np.gradient(CORRELATIONS)
-    chances = np.exp(-0.5 * (misfits - misfits.min())) * widths
-    chances /= chances.sum()
-    correlation = float(chances @ CORRELATIONS)
-    error = math.sqrt(float(chances @ np.square(CORRELATIONS - correlation)))
+    correlation, error, rounding = posterior(misfits, CORRELATIONS)
     if abs(correlation) < SHOWN * error:
         return 0.0, 0.0
-    # The error of the grid is that of rounding.
-    return correlation, max(error, float(widths[chances.argmax()]) / math.sqrt(12))
+    return correlation, max(error, rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,16 +259,6 @@ def _bins_of_bins(finer: Integers, bins: Integers) -> Integers:
     np.add.at(table, (finer, bins), 1)
     out: Integers = table.argmax(axis=1)
     return out
-
-
-def _raked(table: Floats, margins: Sequence[Floats]) -> Floats:
-    """A table with other margins (Deming and Stephan, 1940)."""
-    table = np.maximum(table, TINY * table.sum())
-    for _ in range(RAKING):
-        for axis, margin in enumerate(margins):
-            sums = table.sum(axis=1 - axis, keepdims=True)
-            table = table * (np.expand_dims(margin, 1 - axis) / sums)
-    return table
 
 
 def chained(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gzip
+import importlib.util
 import json
 import math
 import random
@@ -549,6 +550,8 @@ STATISTICS = {
     "SAS transport": ("read_xport", "write_xport", "t.xpt"),
 }
 # By format, how records are drawn, and how a table of them is made.
+# Packages that write or read a format, beside those of all tests.
+NEEDED = {"XLSX": ("openpyxl", "python_calamine"), **dict.fromkeys(STATISTICS, ("pyreadstat",))}
 FORMATS = {
     "CSV": (objects, functools.partial(csv_file, header=True)),
     "CSV without a header": (objects, functools.partial(csv_file, header=False)),
@@ -571,3 +574,8 @@ FORMATS = {
     "SQLite": (objects, sqlite_file),
     "PostgreSQL": (plain_objects, postgresql_table),
 }  # fmt: skip
+
+
+def installed():
+    """The formats whose packages are installed; the extra `files` and openpyxl give the others."""
+    return {name for name in FORMATS if all(map(importlib.util.find_spec, NEEDED.get(name, ())))}

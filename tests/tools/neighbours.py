@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pyarrow as pa
 
 from benchmarks.verdict import FULL, arguments, at_most, finish
-from tools.neighbouring import FORMATS, NAMES, SCHEMA, Pair
+from tools.neighbouring import FORMATS, NAMES, SCHEMA, Pair, installed
 from vertimrf.errors import VertiMRFError
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys, digested
@@ -125,10 +125,11 @@ def neighbours(count, seed=0, only=None, case=None, address=None):
         seed: of what is drawn.
         only: formats; default all.
         case: this pair of each format alone.
-        address: of a PostgreSQL server; without it this format is left out.
+        address: of a PostgreSQL server; without it this format is left out, as are those whose packages are not installed.
     """
     counts = Counts()
-    names = [n for n in FORMATS if (only is None or n in only) and (address or n != "PostgreSQL")]
+    able = installed() if address else installed() - {"PostgreSQL"}
+    names = [n for n in FORMATS if (only is None or n in only) and n in able]
     shares = [count // len(names) + (i < count % len(names)) for i in range(len(names))]
     with short_rows(), tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

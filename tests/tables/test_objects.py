@@ -486,3 +486,10 @@ def test_every_type_of_cell_is_stored_as_it_is():
 def test_a_cell_of_a_nested_type_that_python_has_no_form_for_is_shown():
     far = pa.array([[10**15]], pa.list_(pa.timestamp("s")))
     assert shown(far[0]) == "'list<item: timestamp[s]>'"
+
+
+def test_a_complex_number_makes_no_other_number_unreadable():
+    """pandas stores all numbers beside a complex one as complex ones."""
+    column, unfit = from_objects(pd.Series([1, 2.5, 1j, None]))
+    assert column.to_pylist() == [1, 2.5, None, None]
+    assert unfit == {2: "complex"}

@@ -129,6 +129,9 @@ def _stored(value: Any) -> tuple[str, Any]:
     """
     if isinstance(value, np.number | np.bool_):
         value = value.item()
+    if isinstance(value, complex) and not value.imag:
+        # One complex cell makes complex numbers of all others in its column.
+        value = value.real
     # A missing cell has no type: it is one beside cells of any type.
     if value is None or type(value).__name__ in ABSENT or _is_nan(value):
         return "text", None

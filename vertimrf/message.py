@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import DATA, PATH, TEXT, instance, takes
 from .arrays import Arrays, Bytes, Fields, Floats, Integers, Ints
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
@@ -91,6 +92,7 @@ class Message:
     def __repr__(self) -> str:
         return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
 
+    @takes(MessageError, plan=instance("Plan"))
     def to_bytes(self, plan: Plan) -> bytes:
         """The message before sealing.
 
@@ -124,6 +126,7 @@ class Message:
             arrays |= _packed("agreement", i, [codes], sketch)
         return container.pack(KIND, header, arrays)
 
+    @takes(MessageError, plan=instance("Plan"), key=instance("PrivateKey"))
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
         """The message as sent: only the server can open it, and it is provably from this party.
 
@@ -158,6 +161,7 @@ class Message:
         return len(data)
 
     @classmethod
+    @takes(MessageError, path=PATH, plan=instance("Plan"), key=instance("PrivateKey"))
     def load(cls, path: str | Path, plan: Plan, key: PrivateKey) -> Message:
         """Read, open and validate a message file.
 
@@ -175,6 +179,7 @@ class Message:
         return cls.unseal(data, plan, key, str(path))
 
     @classmethod
+    @takes(MessageError, data=DATA, plan=instance("Plan"), key=instance("PrivateKey"), where=TEXT)
     def unseal(cls, data: bytes, plan: Plan, key: PrivateKey, where: str = "message") -> Message:
         """Open and validate a message that :meth:`seal` made.
 
@@ -193,6 +198,7 @@ class Message:
         return message
 
     @classmethod
+    @takes(MessageError, data=DATA, plan=instance("Plan"), where=TEXT)
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
         """Read a message and check every field against the plan. Nothing in it is trusted.
 

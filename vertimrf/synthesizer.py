@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Floats
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
@@ -100,6 +101,12 @@ class Synthesizer:
         ['yes', 'yes', 'yes']
     """
 
+    @takes(
+        PlanError,
+        id=maybe(TEXT),
+        read=instance("ReadOptions"),
+        options=maybe(instance("RunOptions")),
+    )
     def __init__(
         self,
         schema: Schema | OpenSchema | None = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Texts
 from .errors import PlanError, SchemaError, TableError
 from .kernels.jit import for_each, threads
@@ -294,6 +295,14 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
     return planning.domain_share * epsilon, planning.domain_share * delta
 
 
+@takes(
+    PlanError,
+    id=maybe(TEXT),
+    schema=maybe(instance("Schema", "OpenSchema")),
+    planning=instance("PlanOptions"),
+    read=instance("ReadOptions"),
+    options=maybe(instance("RunOptions")),
+)
 def synthesize(
     tables: Source | Sequence[Source],
     id: str | None = None,

@@ -26,6 +26,7 @@ import pyarrow.csv
 from ..errors import TableError
 from ..kernels.csv_rows import BEFORE, take_rows
 from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
+from .encodings import decoder_of
 from .read_options import ReadOptions
 
 DELIMITERS = ",;\t|"
@@ -243,7 +244,7 @@ def _decoded(path: Path, read: ReadOptions) -> Generator[bytes]:
 
     Bytes that are invalid in its encoding are written as ``\\xNN``.
     """
-    decoder = codecs.getincrementaldecoder(read.charset)("backslashreplace")
+    decoder = decoder_of(read.charset)
     skip = len(MARK)
     with unpacked(path, read.no_header) as file:
         while data := file.read(BLOCK):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ from .plan.local_bins import cuttings
 from .plan.local_plan import LocalPlan
 from .plan.merging import merged_values, merging
 from .plan.plan import Plan
+from .plan.workload import Workload
 from .privacy.label import PrivacyLabel
 from .releases.release import CrossPartyRelease
 
@@ -406,7 +408,29 @@ def _marginals(
         if i >= len(varying):
             others.add((attributes, parts))
     _check_marginals(marginals, local, varying, plan.expected_records)
+    if local.choices:
+        _check_chosen(marginals[len(varying) :], local, plan.workload.part(varying), varying)
     return marginals
+
+
+def _check_chosen(
+    others: Sequence[LocalMarginal], local: LocalPlan, wanted: Workload, varying: Sequence[int]
+) -> None:
+    """Refuse more pairs than the ledger has choices of one, and more tables of a pair than a party makes.
+
+    Which pairs these are follows from the data: every one beyond the choices would be unpaid.
+    """
+    asked = {tuple(varying[place] for place in marginal) for marginal in wanted.in_order()}
+    tables = Counter(m.attributes for m in others)
+    chosen = tables.keys() - asked
+    if len(chosen) > local.choices or any(len(attributes) != 2 for attributes in chosen):
+        raise MessageError(
+            f"it has {len(chosen)} marginals that the plan does not ask for, and the plan's ledger has {local.choices} choices of a pair: "
+            "have it made again."
+        )
+    # In few bins and in more, and what is asked for beforehand.
+    if any(count > 2 + (attributes in asked) for attributes, count in tables.items()):
+        raise MessageError("it has more tables of one pair than a party makes: have it made again.")
 
 
 def _check_marginals(

@@ -337,8 +337,21 @@ def synthesize(
     plan, parts = read_and_plan(
         several(tables), id, epsilon, schema, planning, read, options, clock
     )
-    trial = run_protocol(plan, parts, options)
+    with saying_spent(drawn_before(plan, schema)):
+        trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
+
+
+def drawn_before(plan: Plan, schema: Schema | OpenSchema | None) -> tuple[LedgerEntry, ...]:
+    """Ledger entries of the figures that :func:`read_and_plan` drew to make a plan.
+
+    Args:
+        plan: the plan.
+        schema: what it was given; entries of this one were spent earlier.
+    """
+    given = schema.schema if isinstance(schema, OpenSchema) else schema
+    before = 0 if given is None else len(given.spent)
+    return (*plan.schema.spent[before:], *plan.prior)
 
 
 def read_and_plan(

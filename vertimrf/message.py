@@ -58,7 +58,10 @@ NOISE_REACHES, SUMS_REACH = 40.0, 20.0
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """The whole release of a party. Nothing else leaves it.
+    """The release of a party to the server.
+
+    With encrypted counts, sealed files of :mod:`vertimrf.releases.encrypted_counts` go to other parties
+    before it.
 
     Attributes:
         plan_digest: digest of the plan that it was made for [32 bytes].

@@ -82,7 +82,8 @@ def csv_batches(
 
     Every cell is text; only cells with nothing between the delimiters are null. Whether a row is
     read depends on this row alone. A row ends where its quotes are closed, so one that leaves a
-    quote open is a row together with those up to the next quote.
+    quote open is a row together with those up to the next quote. In UTF-16 and UTF-32, bytes that are no
+    text may damage later rows.
 
     Args:
         path, read: the file and its format.

@@ -15,11 +15,11 @@ ROOT = Path(vertimrf.__file__).parent
 # Rooms whose imports within the package are all named.
 ONLY = {
     "kernels": {"kernels", "arrays"},
-    "files": {"files", "arrays", "errors"},
-    "keys": {"arrays", "files", "errors"},
-    "model": {"model", "arrays", "files", "kernels", "errors"},
-    "privacy": {"privacy", "arrays", "errors", "files"},
-    "columns": {"columns", "arrays", "privacy", "errors"},
+    "files": {"arguments", "files", "arrays", "errors"},
+    "keys": {"arguments", "arrays", "files", "errors"},
+    "model": {"arguments", "model", "arrays", "files", "kernels", "errors"},
+    "privacy": {"arguments", "privacy", "arrays", "errors", "files"},
+    "columns": {"arguments", "columns", "arrays", "privacy", "errors"},
     "utility": {"utility", "arrays", "columns", "kernels", "errors"},
     "flower": {"flower", "runs", "errors"},
     "adapters": {
@@ -55,7 +55,18 @@ PUBLISHED_IMPORTERS = {
 
 # Rooms from the lowest to the highest. A room imports lower ones, except those of UPWARDS: a plan holds a release.
 ORDER = (
-    *("arrays", "errors", "progress", "__init__", "kernels", "files", "keys", "privacy", "model"),
+    *(
+        "arrays",
+        "errors",
+        "arguments",
+        "progress",
+        "__init__",
+        "kernels",
+        "files",
+        "keys",
+        "privacy",
+        "model",
+    ),
     *("columns", "utility", "plan", "options", "releases", "message", "tables", "sketch", "party"),
     *("server", "cluster", "evaluation", "named_model", "trial", "synthesizer", "adapters", "runs"),
     *("flower", "report", "demo", "cli", "__main__"),

@@ -204,17 +204,30 @@ def test_levels_that_no_set_has_still_give_numbers():
             assert np.min(figures) >= 0
 
 
+def test_integers_of_any_size_are_the_ids_of_their_digits():
+    for ids in ([2**70, 5], [2**63, -1], [-(2**70), "a"], [2**64, uuid.UUID(int=3)]):
+        texts = Sketch.encode([str(one) for one in ids], KEY)
+        assert np.array_equal(Sketch.encode(ids, KEY).levels, texts.levels)
+
+
 def test_mistakes_end_in_a_sentence():
     sketch = Sketch.encode(range(100), KEY)
     for mistake, words in (
         (lambda: Sketch.encode([0.5], KEY), "must be integers or strings, not float64"),
         (lambda: Sketch.encode([[1]], KEY), "must be one row"),
-        (lambda: Sketch.encode([1, None], KEY), "1 ids are missing or empty; leave them out."),
-        (lambda: Sketch.encode(["a", ""], KEY), "1 ids are missing or empty; leave them out."),
+        (
+            lambda: Sketch.encode([1, None], KEY),
+            "1 ids are missing, empty, or neither integers of up to 76 digits nor text; leave them out.",
+        ),
+        (
+            lambda: Sketch.encode(["a", ""], KEY),
+            "1 ids are missing, empty, or neither integers of up to 76 digits nor text; leave them out.",
+        ),
         (lambda: Sketch.encode(pa.array([None, "a"]), KEY), "1 ids are missing"),
         (lambda: Sketch.encode(pa.array([[1]]), KEY), "ids are of the type list<item: int64>"),
-        (lambda: Sketch.encode(np.array([1, "a"], object), KEY), "one row of integers or text"),
-        (lambda: Sketch.encode([object()], KEY), "one row of integers or text"),
+        (lambda: Sketch.encode(["a", object()], KEY), "Id 2 is of type object; ids are integers"),
+        (lambda: Sketch.encode([10**5000], KEY), "integers of up to 76 digits"),
+        (lambda: Sketch.encode([10**80], KEY), "integers of up to 76 digits"),
         (lambda: Sketch.encode([1], b"short"), "is 32 bytes"),
         (lambda: Sketch.encode([1], KEY, keys=0), "keys, not 0"),
         (lambda: Sketch.encode([1], KEY, keys=1 << 25), "keys, not 33554432"),

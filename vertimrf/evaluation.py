@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .arguments import TEXT, instance, maybe, takes
 from .arrays import Codes, Fields, Flags
 from .columns.calendar import to_text
 from .columns.column import Attribute
-from .errors import SchemaError, TableError, some
+from .errors import PlanError, SchemaError, TableError, some
 from .kernels.jit import for_each
 from .options import EvaluationOptions
 from .plan.defaults import HOLDERS_COLUMN, INNER, OUTER, SCHEMA_FILE
@@ -60,6 +61,13 @@ LOG = logging.getLogger(__name__)
 ALL = EvaluationOptions()
 
 
+@takes(
+    PlanError,
+    id=maybe(TEXT),
+    schema=maybe(instance("Schema", "OpenSchema")),
+    read=instance("ReadOptions"),
+    options=instance("EvaluationOptions"),
+)
 def evaluate(
     real: Source | Sequence[Source],
     synthetic: Source,

@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from .arguments import DATA, TEXT, check, each, instance, maybe, takes
 from .arrays import Fields
 from .errors import MessageError, PlanError
 from .files import sealed
@@ -67,6 +68,7 @@ class Offer:
         return f"<Offer of {called(self.party)}>"
 
     def __post_init__(self) -> None:
+        check(MessageError, vars(self), party=maybe(TEXT), public=DATA)
         check_name(self.party)
         if len(self.public) != SIZE:
             raise MessageError(
@@ -131,6 +133,7 @@ class PrivateKey:
     value: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
+        check(MessageError, vars(self), party=maybe(TEXT), value=DATA)
         check_name(self.party)
         if len(self.value) != SIZE:
             raise MessageError(
@@ -160,10 +163,18 @@ class PrivateKey:
         """
         return _owned(read_json(path, "key", MessageError, MAX_KEY), "key", cls, path)
 
+    @takes(MessageError, public=DATA)
     def agree(self, public: bytes) -> bytes:
-        """X25519 agreement with a public key that was checked when it was read [32 bytes]."""
+        """X25519 agreement with a public key that was checked when it was read [32 bytes].
+
+        Raises:
+            MessageError: it is none.
+        """
+        if len(public) != SIZE:
+            raise MessageError(f"A public key has {SIZE} bytes, not {len(public)}.")
         return self._x25519.exchange(X25519PublicKey.from_public_bytes(public))
 
+    @takes(MessageError, plan=DATA, purpose=TEXT)
     def derive(self, plan: bytes, purpose: str) -> bytes:
         """Secret key material for one purpose under one plan, by HKDF-SHA256 [32 bytes]."""
         return hkdf(self.value, plan, b"vertimrf own " + purpose.encode())
@@ -192,6 +203,7 @@ class PublicKeys:
         return f"<PublicKeys of {', '.join(map(repr, self.parties))} and {self.server}>"
 
     def __post_init__(self) -> None:
+        check(PlanError, vars(self), parties=each(instance("Offer")), server=instance("Offer"))
         names = [offer.party for offer in self.parties]
         if self.server.party is not None or None in names:
             raise PlanError("The plan needs one offer of the server and one of every party.")
@@ -203,6 +215,7 @@ class PublicKeys:
             )
 
     @classmethod
+    @takes(PlanError, offers=each(instance("Offer")), names=each(TEXT))
     def of(cls, offers: Sequence[Offer], names: Sequence[str]) -> PublicKeys:
         """Sort public keys that are given in any order.
 
@@ -230,12 +243,14 @@ class PublicKeys:
         *parties, server = sorted(offers, key=lambda offer: [*names, None].index(offer.party))
         return cls(tuple(parties), server)
 
+    @takes(PlanError, party=maybe(TEXT))
     def key_of(self, party: str | None) -> bytes | None:
         """Public key of a party or, for None, of the server; None if there is no such party."""
         if party is None:
             return self.server.public
         return next((offer.public for offer in self.parties if offer.party == party), None)
 
+    @takes(PlanError, key=instance("PrivateKey"))
     def check(self, key: PrivateKey) -> None:
         """Check that the plan has the public key of a private key.
 

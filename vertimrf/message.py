@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import DATA, PATH, TEXT, instance, takes
 from .arrays import Arrays, Bytes, Fields, Floats, Integers, Ints
 from .errors import MALFORMED, MessageError
 from .files import container, sealed
@@ -39,6 +41,7 @@ from .plan.local_bins import cuttings
 from .plan.local_plan import LocalPlan
 from .plan.merging import merged_values, merging
 from .plan.plan import Plan
+from .plan.workload import Workload
 from .privacy.label import PrivacyLabel
 from .releases.release import CrossPartyRelease
 
@@ -55,7 +58,10 @@ NOISE_REACHES, SUMS_REACH = 40.0, 20.0
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """The whole release of a party. Nothing else leaves it.
+    """The release of a party to the server.
+
+    With encrypted counts, sealed files of :mod:`vertimrf.releases.encrypted_counts` go to other parties
+    before it.
 
     Attributes:
         plan_digest: digest of the plan that it was made for [32 bytes].
@@ -91,6 +97,7 @@ class Message:
     def __repr__(self) -> str:
         return f"<Message of party {self.party}: {len(self.marginals)} marginals>"
 
+    @takes(MessageError, plan=instance("Plan"))
     def to_bytes(self, plan: Plan) -> bytes:
         """The message before sealing.
 
@@ -124,6 +131,7 @@ class Message:
             arrays |= _packed("agreement", i, [codes], sketch)
         return container.pack(KIND, header, arrays)
 
+    @takes(MessageError, plan=instance("Plan"), key=instance("PrivateKey"))
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
         """The message as sent: only the server can open it, and it is provably from this party.
 
@@ -158,6 +166,7 @@ class Message:
         return len(data)
 
     @classmethod
+    @takes(MessageError, path=PATH, plan=instance("Plan"), key=instance("PrivateKey"))
     def load(cls, path: str | Path, plan: Plan, key: PrivateKey) -> Message:
         """Read, open and validate a message file.
 
@@ -175,6 +184,7 @@ class Message:
         return cls.unseal(data, plan, key, str(path))
 
     @classmethod
+    @takes(MessageError, data=DATA, plan=instance("Plan"), key=instance("PrivateKey"), where=TEXT)
     def unseal(cls, data: bytes, plan: Plan, key: PrivateKey, where: str = "message") -> Message:
         """Open and validate a message that :meth:`seal` made.
 
@@ -193,6 +203,7 @@ class Message:
         return message
 
     @classmethod
+    @takes(MessageError, data=DATA, plan=instance("Plan"), where=TEXT)
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
         """Read a message and check every field against the plan. Nothing in it is trusted.
 
@@ -400,7 +411,29 @@ def _marginals(
         if i >= len(varying):
             others.add((attributes, parts))
     _check_marginals(marginals, local, varying, plan.expected_records)
+    if local.choices:
+        _check_chosen(marginals[len(varying) :], local, plan.workload.part(varying), varying)
     return marginals
+
+
+def _check_chosen(
+    others: Sequence[LocalMarginal], local: LocalPlan, wanted: Workload, varying: Sequence[int]
+) -> None:
+    """Refuse more pairs than the ledger has choices of one, and more tables of a pair than a party makes.
+
+    Which pairs these are follows from the data: every one beyond the choices would be unpaid.
+    """
+    asked = {tuple(varying[place] for place in marginal) for marginal in wanted.in_order()}
+    tables = Counter(m.attributes for m in others)
+    chosen = tables.keys() - asked
+    if len(chosen) > local.choices or any(len(attributes) != 2 for attributes in chosen):
+        raise MessageError(
+            f"it has {len(chosen)} marginals that the plan does not ask for, and the plan's ledger has {local.choices} choices of a pair: "
+            "have it made again."
+        )
+    # In few bins and in more, and what is asked for beforehand.
+    if any(count > 2 + (attributes in asked) for attributes, count in tables.items()):
+        raise MessageError("it has more tables of one pair than a party makes: have it made again.")
 
 
 def _check_marginals(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from .arguments import FLAG, MANY, NAMES, check, instance, maybe, takes
 from .arrays import Fields, Floats, Texts
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
@@ -122,6 +123,7 @@ class Model:
             raise SchemaError("The model and its schema differ in their parties.")
 
     @classmethod
+    @takes(ModelError, result=instance("Result"))
     def of(cls, result: Result) -> Model:
         """The released model of a server's result."""
         figures = result.figures
@@ -294,6 +296,7 @@ class Model:
         self, columns: str | Sequence[str], *, errors: Literal[True]
     ) -> tuple[Floats, Floats]: ...
 
+    @takes(ModelError, errors=FLAG)
     def marginal(
         self, columns: str | Sequence[str], *, errors: bool = False
     ) -> Floats | tuple[Floats, Floats]:
@@ -314,7 +317,7 @@ class Model:
             SchemaError: the schema does not have a column.
             ModelError: columns repeat, or the table would be too large.
         """
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = _named(columns)
         wanted = [self.schema.index(name) for name in names]
         counts: Floats = functools.reduce(
             np.add,
@@ -340,8 +343,9 @@ class Model:
         Raises:
             SchemaError, ModelError: as for :meth:`marginal`.
         """
-        return self.trusts([(columns,) if isinstance(columns, str) else tuple(columns)])[0]
+        return self.trusts([tuple(_named(columns))])[0]
 
+    @takes(ModelError, wanted=maybe(MANY), by_rows=FLAG)
     def trusts(
         self, wanted: Sequence[Texts] | None = None, *, by_rows: bool = False
     ) -> list[Trust]:
@@ -355,7 +359,7 @@ class Model:
         names = self.schema.names
         if wanted is None:
             wanted = [(name,) for name in names] + list(itertools.combinations(names, 2))
-        places = [[self.schema.index(name) for name in some] for some in wanted]
+        places = [[self.schema.index(name) for name in _named(some)] for some in wanted]
         marginals = marginals_of_rows if by_rows else expected_marginals
         tables = marginals(self.field, places)
         return [self._trust(at, table) for at, table in zip(places, tables, strict=True)]
@@ -489,6 +493,12 @@ class Model:
         if unknown := [name for name in asked if name not in named]:
             raise SchemaError(f"{HOLDERS_COLUMN} is {', '.join(named)}, not {unknown[0]!r}.")
         return tuple(named[name] for name in dict.fromkeys(asked))
+
+
+def _named(columns: str | Sequence[str]) -> list[str]:
+    """Names of columns as a list."""
+    check(ModelError, {"columns": columns}, columns=NAMES)
+    return [columns] if isinstance(columns, str) else list(columns)
 
 
 def _check_seed(seed: Any) -> None:

@@ -11,12 +11,14 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from .arguments import DATA, NUMBER, TEXT, takes
 from .arrays import Bytes, Floats, Integers, Words
 from .errors import MessageError, PlanError, PrivacyError, TableError
 from .files import container
 from .kernels.geometric import encode_rows, hazards
 from .releases.encoder import GUESS_MARGIN, cut_blocks
 from .tables.ids import digested, record_digests
+from .tables.objects import from_objects
 
 KIND = "sketch"
 KEY_BYTES, MARK_BYTES = 32, 8
@@ -65,7 +67,10 @@ class Sketch:
     mark: bytes
 
     def __post_init__(self) -> None:
-        levels = np.require(self.levels, None, ["C"])
+        try:
+            levels = np.require(self.levels, None, ["C"])
+        except (TypeError, ValueError):
+            levels = np.empty(0, np.uint8)
         if levels.dtype != np.uint8 or levels.ndim != 1 or not 1 <= levels.size <= MAX_KEYS:
             raise MessageError(
                 f"The levels of a sketch are one row of uint8, 1 to {MAX_KEYS:,}, not {levels.ndim}-dimensional "
@@ -210,11 +215,11 @@ class Sketch:
         Raises:
             PlanError: out of range, or more keys than a sketch may have.
         """
-        if not (error > 0 and 0 < jaccard <= 1):
+        if not (NUMBER.fits(error) and NUMBER.fits(jaccard) and error > 0 and 0 < jaccard <= 1):
             raise PlanError(
                 f"An error is above 0 and a Jaccard index in 0 .. 1, not {error!r} and {jaccard!r}."
             )
-        keys = np.ceil((_spread(jaccard) / error) ** 2)
+        keys = np.ceil((_spread(float(jaccard)) / float(error)) ** 2)
         if not keys <= MAX_KEYS:
             raise PlanError(
                 f"An error of {error:g} at a Jaccard index of {jaccard:g} takes more than {MAX_KEYS:,} keys; allow a larger error."
@@ -229,6 +234,7 @@ class Sketch:
         return container.pack(KIND, {"mark": self.mark.hex()}, {"levels": self.levels})
 
     @classmethod
+    @takes(MessageError, data=DATA, where=TEXT)
     def from_bytes(cls, data: bytes, where: str = "The sketch") -> Sketch:
         """Read and check what :meth:`to_bytes` made. Nothing in it is trusted.
 
@@ -288,19 +294,30 @@ def _digests(key: bytes, ids: Any) -> Words:
         elif hasattr(ids, "__arrow_c_array__"):
             column = pa.chunked_array([pa.array(ids)])
         else:
-            ids = np.asarray(ids)
+            given, ids = ids, np.asarray(ids)
             if ids.shape == (0,):
                 return np.empty(0, np.uint64)
+            if ids.dtype.kind == "f" and all(type(each) is int for each in given):
+                # Integers that no one type of NumPy holds.
+                ids = np.array(given, object)
             if ids.ndim != 1 or ids.dtype.kind not in "SUO":
                 return record_digests(key, ids)
-            column = pa.chunked_array([pa.array(ids.tolist(), from_pandas=True)])
+            cells, others = from_objects(ids.tolist())
+            if others:
+                row, kind = next(iter(others.items()))
+                raise TableError(
+                    f"Id {row + 1} is of type {kind}; ids are integers of up to 76 digits, text or UUIDs."
+                )
+            column = pa.chunked_array([cells])
     except TableError:
         raise
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise TableError(f"Ids must be one row of integers or text ({error}).") from None
     digests, present = digested(key, column, "The ids")
     if missing := np.count_nonzero(~present):
-        raise TableError(f"{missing:,} ids are missing or empty; leave them out.")
+        raise TableError(
+            f"{missing:,} ids are missing, empty, or neither integers of up to 76 digits nor text; leave them out."
+        )
     return digests
 
 

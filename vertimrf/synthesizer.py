@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Floats
 from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
-from .party.before_plan import saying_run_spent
+from .party.before_plan import saying_run_spent, saying_spent
 from .party.party import Party
 from .party.secret import Secret
 from .plan.open_schema import OpenSchema
@@ -34,7 +35,7 @@ from .server.server import Server
 from .tables.dropped import NONE, Dropped
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.sources import Source
-from .trial import read_and_plan
+from .trial import drawn_before, read_and_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +101,12 @@ class Synthesizer:
         ['yes', 'yes', 'yes']
     """
 
+    @takes(
+        PlanError,
+        id=maybe(TEXT),
+        read=instance("ReadOptions"),
+        options=maybe(instance("RunOptions")),
+    )
     def __init__(
         self,
         schema: Schema | OpenSchema | None = None,
@@ -168,9 +175,9 @@ class Synthesizer:
         schema = plan.schema
         options.progress.step("measuring")
         # One party publishes no sketches, so the secret has no use.
-        message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(
-            records
-        )
+        with saying_spent(drawn_before(plan, params["schema"])):
+            party = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options)
+            message = party.run(records)
         server = Server(plan, options)
         with saying_run_spent(plan.ledger()):
             first = server.read([message])

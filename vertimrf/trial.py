@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Texts
 from .errors import PlanError, SchemaError, TableError
 from .kernels.jit import for_each, threads
@@ -294,6 +295,14 @@ def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
     return planning.domain_share * epsilon, planning.domain_share * delta
 
 
+@takes(
+    PlanError,
+    id=maybe(TEXT),
+    schema=maybe(instance("Schema", "OpenSchema")),
+    planning=instance("PlanOptions"),
+    read=instance("ReadOptions"),
+    options=maybe(instance("RunOptions")),
+)
 def synthesize(
     tables: Source | Sequence[Source],
     id: str | None = None,
@@ -328,8 +337,21 @@ def synthesize(
     plan, parts = read_and_plan(
         several(tables), id, epsilon, schema, planning, read, options, clock
     )
-    trial = run_protocol(plan, parts, options)
+    with saying_spent(drawn_before(plan, schema)):
+        trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
+
+
+def drawn_before(plan: Plan, schema: Schema | OpenSchema | None) -> tuple[LedgerEntry, ...]:
+    """Ledger entries of the figures that :func:`read_and_plan` drew to make a plan.
+
+    Args:
+        plan: the plan.
+        schema: what it was given; entries of this one were spent earlier.
+    """
+    given = schema.schema if isinstance(schema, OpenSchema) else schema
+    before = 0 if given is None else len(given.spent)
+    return (*plan.schema.spent[before:], *plan.prior)
 
 
 def read_and_plan(

@@ -13,6 +13,8 @@ from vertimrf import Ledger, OpenSchema, PlanOptions, Synthesizer, VertiMRFError
 from vertimrf.errors import ModelError, PlanError, PrivacyError, TableError
 from vertimrf.files.state import STATE, state_folder
 from vertimrf.party.before_plan import count_noise, own_key, saying_run_spent
+from vertimrf.party.party import Party
+from vertimrf.privacy.ledger import Kind
 from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
 from vertimrf.trial import plan_for
@@ -119,6 +121,39 @@ def test_domains_of_a_run_that_is_refused_are_the_same_again_and_named(tmp_path)
     with pytest.raises(VertiMRFError, match=r"Noisy figures .*bins of 'pay'") as error:
         synthesize(table.drop_columns(["c3"]), epsilon=1.0, schema=schema)
     assert "record count" not in str(error.value)
+
+
+def test_parties_of_other_ids_in_a_trial_are_told_what_the_planning_count_spent():
+    schema = schema_of(one=(4, 4), two=(4, 4))
+    rng = np.random.default_rng(1)
+
+    def table(names, first):
+        columns = {name: rng.integers(0, 4, 3000) for name in names}
+        return pa.table({"id": np.arange(first, first + 3000), **columns})
+
+    def refused(first, **options):
+        tables = [table(schema.names[:2], 0), table(schema.names[2:], first)]
+        planning = PlanOptions(encoder="encrypted", even_if_useless=True, **options)
+        with pytest.raises(VertiMRFError, match="ids") as error:
+            synthesize(tables, "id", 1.0, schema=schema, planning=planning)
+        return error.value
+
+    told = refused(1)
+    assert [entry.kind for entry in told.spent] == [Kind.PLANNING_COUNT]
+    assert "count: epsilon 0.02 (record count, to plan with)." in str(told)
+    assert refused(1, expected_records=3000).spent == ()
+
+
+def test_what_stops_a_fit_before_its_release_says_what_planning_spent(monkeypatch):
+    def fails(*_):
+        raise TableError("No.")
+
+    monkeypatch.setattr(Party, "run", fails)
+    with pytest.raises(TableError, match="Noisy figures were drawn") as error:
+        Synthesizer(SMALL, planning=PlanOptions(even_if_useless=True)).fit(
+            pa.table({name: np.arange(500) % 2 for name in SMALL.names}), epsilon=1.0
+        )
+    assert [entry.kind for entry in error.value.spent] == [Kind.PLANNING_COUNT]
 
 
 def test_a_run_that_fails_after_its_release_says_what_it_has_spent(monkeypatch):

@@ -185,6 +185,52 @@ def test_a_message_of_other_bins_than_its_plan_has_is_refused(small):
             read(bad)
 
 
+def test_a_message_of_more_pairs_than_its_ledger_has_choices_is_refused(small):
+    plan, message = small
+    local = plan.local[0]
+    first, others = message.marginals[:COLUMNS], message.marginals[COLUMNS:]
+    pair = others[-1]
+    every = [*itertools.combinations(range(COLUMNS), 2)]
+
+    def read(pairs, plan=plan):
+        marginals = (
+            *first,
+            *(
+                replace(
+                    pair,
+                    attributes=a,
+                    parts=p,
+                    counts=np.zeros([k - (k == 2) for k in p], np.int64),
+                    contrasts=tuple(i for i, k in enumerate(p) if k == 2),
+                    units=1,
+                    sigma=local.unit_sigma,
+                    bins=(),
+                )
+                for a, p in pairs
+            ),
+        )
+        sent = replace(message, marginals=marginals, plan_digest=plan.digest())
+        return Message.from_bytes(sent.to_bytes(plan), plan)
+
+    allowed = [(a, (2, 2)) for a in every[: local.choices]]
+    finer = [(a, (3, 3)) for a in every[: local.choices]]
+    assert len(read([*allowed, *finer]).marginals) == COLUMNS + 2 * local.choices
+    with pytest.raises(
+        MessageError, match=f"{local.choices + 1} marginals .* {local.choices} choices"
+    ):
+        read([*allowed, (every[local.choices], (2, 2))])
+    with pytest.raises(MessageError, match="more tables of one pair"):
+        read([*allowed, *finer, (every[0], (4, 4))])
+    with pytest.raises(MessageError, match="1 marginals that the plan does not ask for"):
+        read([((0, 1, 2), (3, 3, 3))])
+    # What the workload asks for is no choice, and may have one table more.
+    asked = replace(
+        plan, workload=Workload.of(plan.schema, [[plan.schema.names[a] for a in every[-1]]])
+    )
+    more = [*allowed, *((every[-1], parts) for parts in ((2, 2), (3, 3), (4, 4)))]
+    assert len(read(more, asked).marginals) == COLUMNS + local.choices + 3
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"choices": 3, "choice_scale": 0.0}, {"choices": 0, "choice_scale": 3.0}, {"choices": 9}],

@@ -13,9 +13,10 @@ import pytest
 from builders import rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.neighbouring import LONGER
 
 from vertimrf.errors import TableError
-from vertimrf.tables import csv_file
+from vertimrf.tables import csv_file, encodings
 from vertimrf.tables.dropped import CELLS, ENDLESS
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces, read_arrow
@@ -242,6 +243,60 @@ def test_surrogates_that_a_codec_lets_pass_stay_in_their_cell(tmp_path):
     rows, said = rows_of(path, ReadOptions(encoding="utf-7"))
     assert rows == [{"id": "1", "x": "\\ud800"}, {"id": "2", "x": "b"}]
     assert said == []
+
+
+# Words that an encoding has, some with a bar, a brace or a backslash among their bytes.
+CHARACTERS = {
+    charset: ["표", "가나", "a"] for charset in ("euc_kr", "cp949", "johab", "iso2022_kr")
+}
+CHARACTERS |= {charset: ["啊", "中文", "a"] for charset in ("gbk", "gb18030", "hz", "utf-7")}
+CHARACTERS |= {charset: ["功", "許", "a"] for charset in ("big5", "big5hkscs")}
+CHARACTERS |= {
+    charset: ["ソ", "表ポ", "a"] for charset in ("shift_jis", "cp932", "euc_jp", "iso2022_jp")
+}
+
+
+# Encodings, and ends of a record that begin a character or a shift.
+BEGUN = [(charset, end) for charset, ends in LONGER.items() for end in ends]
+
+
+@pytest.mark.parametrize("charset, end", BEGUN)
+def test_a_character_that_is_begun_takes_no_other_row_with_it(tmp_path, charset, end):
+    """Not the rows behind it, also if they are the last and shorter than what it would take."""
+    path = written(tmp_path / "t.csv", b"x,y\n1,a" + end + b"\n2,b\n3,c\n")
+    rows, said = rows_of(path, ReadOptions(encoding=charset))
+    assert rows[-2:] == [{"x": "2", "y": "b"}, {"x": "3", "y": "c"}]
+    assert len(rows) + len(said) == 3
+
+
+@pytest.mark.parametrize("charset, end", BEGUN)
+def test_a_character_that_is_begun_in_quotes_does_not_take_the_quote(tmp_path, charset, end):
+    if charset.startswith(("iso2022", "hz")):
+        pytest.skip("What is shifted lasts to the end of the line.")
+    path = written(tmp_path / "t.csv", b'x,y\n"a' + end + b'","b\nc"\n3,c\n')
+    (first, second), _ = rows_of(path, ReadOptions(encoding=charset))
+    assert (first["y"], second) == ("b\nc", {"x": "3", "y": "c"})
+
+
+@pytest.mark.parametrize("charset", [*LONGER])
+@pytest.mark.parametrize("block", [3, 50, 1 << 22])
+def test_texts_of_longer_characters_are_read_in_blocks_of_any_size(
+    tmp_path, monkeypatch, charset, block
+):
+    in_blocks(monkeypatch, block, 16 << 20)
+    texts = ["x,y", *(f"{word},a" for word in CHARACTERS[charset]), '"p\nq",b', "4,"]
+    path = written(tmp_path / "t.csv", "\n".join(texts).encode(charset))
+    rows, said = rows_of(path, ReadOptions(encoding=charset))
+    assert [row["x"] for row in rows] == [*CHARACTERS[charset], "p\nq", "4"]
+    assert said == []
+
+
+def test_a_line_without_an_end_is_not_kept_in_memory(monkeypatch):
+    monkeypatch.setattr(encodings, "LONGEST_PIECE", 100)
+    decoder = encodings.decoder_of("gbk")
+    texts = [decoder.decode(b"\xb0\xa1" * 30) for _ in range(10)]
+    assert [len(text) for text in texts[:2]] == [0, 60]
+    assert "".join([*texts, decoder.decode(b"", True)]) == "啊" * 300
 
 
 PREAMBLE = "# a comment, with a comma\nfrom: the ward\nid;x\n1;2\n2;1\n"

@@ -16,7 +16,7 @@ from builders import rows_of
 from commands import good, refused
 from runs.conversation import RECORDS, SCHEMA, Conversation, process
 
-from vertimrf import PlanOptions, ReadOptions, Schema
+from vertimrf import PlanOptions, ReadOptions, Schema, draft_schema
 from vertimrf.errors import TableError
 from vertimrf.tables.databases import database_of
 from vertimrf.tables.sources import located, open_pieces, read_arrow, written
@@ -187,6 +187,15 @@ def test_numbers_ids_and_texts_of_postgresql_are_those_of_a_file(address):
     assert piece["n"].type == pa.float64()
     assert piece.schema.field("d").type == pa.date32()
     assert read_arrow(address, ReadOptions(query=query))["id"].type.bit_width == 128
+
+
+@pytest.mark.parametrize("address", ["duckdb", "postgresql"], indirect=True)
+def test_uuids_of_a_database_are_ids_of_a_draft(address):
+    name = "'aa0e8400-e29b-41d4-a716-4466554400%s'::uuid AS id, %d AS age"
+    query = " UNION ALL ".join("SELECT " + name % (n, n) for n in range(10, 90))
+    drafted = draft_schema(address, "id", read=ReadOptions(query=query)).schema
+    assert drafted.names == ("age",)
+    assert drafted.ids.count("-") == 4
 
 
 @pytest.mark.parametrize("address", ["postgresql"], indirect=True)

@@ -5,13 +5,22 @@ import uuid
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from builders import KEYS, schema_of
 from oracles import siphash
 from planning import plan_with
 
 from benchmarks.attacks.ids import VICTIM, changed_records, twin, unkeyed
-from vertimrf import OpenSchema, Party, ReadOptions, Secret, Synthesizer, evaluate
+from vertimrf import (
+    OpenSchema,
+    Party,
+    ReadOptions,
+    Secret,
+    Synthesizer,
+    draft_schema,
+    evaluate,
+)
 from vertimrf.errors import TableError
 from vertimrf.evaluation import EvaluationOptions
 from vertimrf.party.check import check_table
@@ -187,3 +196,29 @@ def test_a_uuid_with_letters_is_the_id_of_its_text():
     assert plain_ids(stored, "ids").equals(plain_ids(texts, "ids"))
     key = b"k" * 16
     assert (digested(key, stored, "ids")[0] == digested(key, texts, "ids")[0]).all()
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "objects", "pandas", "polars"])
+def test_uuids_are_ids_of_a_draft(kind, tmp_path):
+    uuids = [uuid.UUID(int=0xABCDEF << 100 | i) for i in range(40)]
+    columns = {"id": uuids, "age": [*range(40)]}
+    stored = pa.table(
+        {"id": pa.array([one.bytes for one in uuids], pa.uuid()), "age": columns["age"]}
+    )
+    if kind == "parquet":
+        pq.write_table(stored, tmp_path / "t.parquet")
+    if kind == "polars":
+        polars = pytest.importorskip("polars")
+        frame = polars.DataFrame(
+            {"id": polars.Series(uuids, dtype=polars.Object), "age": range(40)}
+        )
+    table = {
+        "arrow": lambda: stored,
+        "parquet": lambda: tmp_path / "t.parquet",
+        "objects": lambda: columns,
+        "pandas": lambda: pd.DataFrame(columns),
+        "polars": lambda: frame,
+    }[kind]()
+    drafted = draft_schema(table, "id").schema
+    assert drafted.names == ("age",)
+    assert drafted.ids == draft_schema(columns | {"id": [*map(str, uuids)]}, "id").schema.ids

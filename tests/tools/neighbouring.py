@@ -150,6 +150,15 @@ FITTING = [
     ["timestamp[us]", "timestamp[ns]", "string", "date32", "zoned", "double"],
 ]
 ROWS = 8
+# Encodings in which a character may have several bytes, or shift what later ones mean; and what begins one.
+LONGER = {
+    **dict.fromkeys(["euc_kr", "cp949", "johab"], (b"\xa4\xd4", b"\x88", b"\xfe")),
+    **dict.fromkeys(["gbk", "gb18030", "big5", "big5hkscs"], (b"\x81", b"\x810", b"\xfe")),
+    **dict.fromkeys(["shift_jis", "cp932", "euc_jp"], (b"\x81", b"\x8f\xa1", b"\xfe")),
+    **dict.fromkeys(["iso2022_jp", "iso2022_kr"], (b"\x1b$B", b"\x1b$", b"\x0e")),
+    "hz": (b"~", b"~{", b"~{0"),
+    "utf-7": (b"+", b"+A"),
+}
 
 
 @dataclass(frozen=True)
@@ -267,6 +276,8 @@ def csv_line(row, delimiter, encoding, rng):
     if encoding == "utf-8" and rng.random() < 0.05:
         # Not in the id, by which records of neighbours are compared.
         line = line[:9] + line[9:].replace(b"0", b"\xff", 1)
+    if encoding in LONGER and rng.random() < 0.4 and not line.endswith(b'"'):
+        line += rng.choice(LONGER[encoding])
     return line
 
 
@@ -274,7 +285,8 @@ def csv_file(folder, rows, pair, header):
     """A CSV file, with or without a header."""
     public = pair.public
     delimiter, stated = public.choice(",;\t|"), public.random() < 0.5
-    encoding = public.choice(["utf-8", "utf-8", "latin-1", "utf-16-le"])
+    longer = public.choice([*LONGER])
+    encoding = public.choice(["utf-8", "utf-8", "latin-1", "utf-16-le", longer, longer])
     end = public.choice([b"\n", b"\r\n"]).decode().encode(encoding)
     # What a record looks like follows from itself, wherever it stands.
     lines = [csv_line(row, delimiter, encoding, random.Random(repr(row[0]))) for row in rows]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arguments import FLAG, MANY, TEXT, WHOLE, check, maybe, takes
 from ..arrays import Fields, Integral, Ints, Texts
 from ..errors import SchemaError
 from .calendar import Calendar
@@ -84,6 +85,7 @@ class Attribute(ABC):
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check(SchemaError, vars(self), missing=FLAG, source=maybe(TEXT), type=maybe(TEXT))
         self._check(f"Attribute {self.name!r}")
         if self.type is not None:
             self._check_type(f"Attribute {self.name!r}")
@@ -474,6 +476,7 @@ class Attribute(ABC):
     # The kinds.
 
     @staticmethod
+    @takes(SchemaError, values=MANY)
     def categorical(
         name: str,
         values: Iterable[Value],
@@ -500,6 +503,7 @@ class Attribute(ABC):
         )
 
     @staticmethod
+    @takes(SchemaError, codes=WHOLE)
     def integer(name: str, codes: int, *, missing: bool = False) -> Attribute:
         """An attribute whose column has the codes 0 to ``codes`` - 1.
 
@@ -514,6 +518,7 @@ class Attribute(ABC):
         return Attribute.kinds["codes"](name, codes, missing=missing)
 
     @staticmethod
+    @takes(SchemaError, edges=MANY, integral=FLAG, clamp=FLAG, format=maybe(TEXT))
     def numeric(
         name: str,
         edges: Iterable[float],

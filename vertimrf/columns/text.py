@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,9 @@ def no_domain(where: str, given: Sequence[str] = ()) -> SchemaError:
 
 def plain(value: Any) -> Any:
     """Convert dates and times to text, and values of NumPy to plain ones."""
-    value = getattr(value, "item", lambda: value)()
+    with contextlib.suppress(TypeError, ValueError):
+        # Arrays have it too, and are no value.
+        value = getattr(value, "item", lambda: value)()
     return value if calendar_of(value) is None else value.isoformat()
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..arguments import PATH, check
 from ..errors import VertiMRFError
 from .canonical import json_of
 
@@ -146,6 +147,8 @@ def open_regular(path: AnyPath, *, dir_fd: int | None = None, links: bool = True
     Raises:
         OSError: the file is missing, not readable, or not a regular file.
     """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "no file has such a name", str(path))
     handle = os.open(
         path,
         os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if links else os.O_NOFOLLOW),
@@ -179,6 +182,7 @@ def read_bytes(
         VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is
             too large.
     """
+    check(error, {"path": path}, path=PATH)
     try:
         with open_regular(path, links=links) as file:
             # A read reserves the memory that it asks for, so ask for no more than the file has.

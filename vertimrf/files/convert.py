@@ -50,6 +50,9 @@ def from_json(
                     f"unknown field `{unknown[0]}`; its fields are {', '.join(known)}"
                 )
         return msgspec.convert(data, kind)
+    except AttributeError:
+        # Of an object that is neither JSON nor a dataclass.
+        raise error(f"{what} is of type {type(data).__name__}; {remedy}.") from None
     except (msgspec.ValidationError, OverflowError) as failure:
         if isinstance(failure.__cause__, VertiMRFError):
             raise failure.__cause__ from None
@@ -72,14 +75,16 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
     types = get_type_hints(type(options))
     for name in (field.name for field in fields(options)):
         value = getattr(options, name)
-        plain = (
-            list(value)
-            if isinstance(value, range)
-            else getattr(value, "tolist", lambda v=value: v)()
-        )
         try:
+            plain = (
+                list(value)
+                if isinstance(value, range)
+                else getattr(value, "tolist", lambda v=value: v)()
+            )
+            if plain is None and value is not None:
+                raise msgspec.ValidationError("an array of nothing")
             msgspec.convert(plain, types[name])
-        except msgspec.ValidationError as failure:
+        except (msgspec.ValidationError, AttributeError) as failure:
             why = str(failure).replace("null", "None")
             raise error(
                 f"{name} is {value!r} ({why[:1].lower()}{why[1:]}); give it another value."

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..arguments import PATH, check
 from ..errors import OutputError
 from .atomic import AnyPath, kind_of, replacing
 
@@ -44,6 +45,7 @@ def check_result(path: AnyPath) -> None:
         OutputError: it is a folder, a link to a file, a socket or a disk, it may not be written to,
             or its folder is missing or read-only.
     """
+    check(OutputError, {"path": path}, path=PATH)
     if os.fspath(path) == STDOUT:
         return
     file = Path(path)

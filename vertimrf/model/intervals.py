@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import NUMBER
 from ..arrays import Floats
 from ..errors import ModelError
 
@@ -60,7 +61,7 @@ class Combined:
         """
         from scipy import special
 
-        if not 0 < level < 1:
+        if not (NUMBER.fits(level) and 0 < level < 1):
             raise ModelError(f"The level of an interval is between 0 and 1, not {level!r}.")
         half = self.standard_error * special.stdtrit(self.degrees_of_freedom, (1 + level) / 2)
         return self.estimate - half, self.estimate + half
@@ -110,7 +111,7 @@ def combine(
 def _numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike]) -> Floats:
     try:
         return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(
             "Estimates and variances must be numbers, as many of every draw: give arrays of them."
         ) from None

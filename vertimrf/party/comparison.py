@@ -1,7 +1,8 @@
 """A party's comparison of its ids with the other parties' of encrypted counts.
 
-Each learns whether the ids are the same, and nothing else (the module of that name in
-:mod:`vertimrf.releases.encrypted_counts` has the proof). Nothing is counted before.
+Each learns whether the ids are the same, and nothing else: the module of that name in
+:mod:`vertimrf.releases.encrypted_counts` has the proof, and says what a party can do that departs from the
+protocol. Nothing is counted before.
 """
 
 from __future__ import annotations

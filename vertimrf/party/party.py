@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..arguments import MAPPING, TEXT, Kind, instance, maybe, takes
 from ..arrays import Bytes, Floats, Integers, Ints
 from ..errors import PlanError, TableError
 from ..kernels.jit import threads
@@ -69,6 +70,10 @@ def remembered(method: Callable[[Party, A], R]) -> Callable[[Party, A], R]:
     return once
 
 
+# A party's table, as Party.encode gives it.
+TABLE = Kind("what Party.encode gives", lambda given: hasattr(given, "digests"))
+
+
 @dataclass(frozen=True, eq=False)
 class LocalRelease:
     """A party's released local model.
@@ -105,6 +110,14 @@ class Party:
             exceed this machine's memory.
     """
 
+    @takes(
+        PlanError,
+        plan=instance("Plan"),
+        name=TEXT,
+        secret=instance("Secret"),
+        options=maybe(instance("RunOptions")),
+        key=maybe(instance("PrivateKey")),
+    )
     def __init__(
         self,
         plan: Plan,
@@ -146,6 +159,7 @@ class Party:
         """Keys of the digests of ids, the same at all parties of the plan."""
         return id_keys(self._secret, self._plan.digest())
 
+    @takes(TableError, id=TEXT, read=instance("ReadOptions"))
     def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
         """Encode this party's records from a file or data frame, for :meth:`release`.
 
@@ -237,6 +251,7 @@ class Party:
                 for name, data in rows.items()
             }
 
+    @takes(TableError, table=TABLE, answers=maybe(MAPPING))
     def run(self, table: Table | Records, answers: Mapping[str, bytes] | None = None) -> Message:
         """Measure the local marginals and encode the sketches (LocMRF and LocEnc).
 
@@ -413,6 +428,7 @@ class Party:
             out.append(sums)
         return tuple(out)
 
+    @takes(TableError, table=TABLE, answers=maybe(MAPPING))
     def release(self, table: Table | Records, answers: Mapping[str, bytes] | None = None) -> bytes:
         """Make the sealed message and record the release on this machine.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from ..arguments import DATA, check
 from ..arrays import Fields
 from ..errors import MessageError
 from ..files.atomic import MAX_KEY, read_json
@@ -43,6 +44,7 @@ class Secret:
     value: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
+        check(MessageError, vars(self), value=DATA)
         if len(self.value) != SIZE:
             raise MessageError(f"A secret has {SIZE} bytes, not {len(self.value)}.")
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import check, each, instance
 from ..arrays import Fields, Ints
 from ..columns.column import Attribute
 from ..columns.text import Value, plain
@@ -141,6 +142,7 @@ class Impossible:
     conditions: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
+        check(SchemaError, vars(self), conditions=each(instance("Condition")))
         object.__setattr__(
             self,
             "conditions",

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..arguments import NUMBER, TEXT, WHOLE, check, each, instance, maybe, takes
 from ..arrays import Fields, Ints, Pair, Texts
 from ..errors import PlanError
 from ..files.atomic import read_json
@@ -134,10 +135,34 @@ class Plan:
     halved: Ints = ()
     because: str = ""
 
+    def _check_kinds(self) -> None:
+        whole = dict.fromkeys(
+            ("expected_records", "tau", "message_bytes", "records_per_person"), WHOLE
+        )
+        check(
+            PlanError,
+            vars(self),
+            schema=instance("Schema"),
+            count_sigma=NUMBER,
+            local=each(instance("LocalPlan")),
+            groups=each(instance("Group")),
+            sketch=instance("CrossPartyRelease"),
+            nonce=TEXT,
+            prior=each(instance("LedgerEntry")),
+            public_keys=maybe(instance("PublicKeys")),
+            workload=instance("Workload"),
+            agreement=each(instance("CountSketches")),
+            population=TEXT,
+            halved=each(WHOLE),
+            because=TEXT,
+            **whole,
+        )
+
     def __repr__(self) -> str:
         return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         check_target(self.epsilon, self.delta)
         self._check_population()
         if not 2 <= self.tau <= MAX_TAU or not 1 <= self.expected_records <= MAX_RECORDS:
@@ -551,6 +576,7 @@ class Plan:
             if party in self.schema.holders[attribute]
         }
 
+    @takes(PlanError, party=WHOLE, records=maybe(WHOLE))
     def message_size(self, party: int, records: int | None = None) -> int:
         """Bytes of the sketches or counts in a party's message, or approximately of its responses.
 
@@ -562,5 +588,7 @@ class Plan:
             packed_bytes(sketch.shapes((0,)), sketch.bits)
             for sketch in self.agreement_of(party).values()
         )
+        if not 0 <= party < len(self.local):
+            raise PlanError(f"The plan has parties 0 to {len(self.local) - 1}, and no {party}.")
         rows = self.expected_records if records is None else records
         return agreement + self.sketch.packed_size(self.groups_by_party, party, rows)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..arguments import TEXT, each, instance, maybe, takes
 from ..arrays import Fields, Pair
 from ..errors import PlanError
 from ..keys import PublicKeys
@@ -108,6 +109,14 @@ def plan_local(
     )
 
 
+@takes(
+    PlanError,
+    schema=instance("Schema"),
+    planning=instance("PlanOptions"),
+    nonce=maybe(TEXT),
+    prior=each(instance("LedgerEntry")),
+    public_keys=maybe(instance("PublicKeys")),
+)
 def make_plan(
     schema: Schema,
     epsilon: float,
@@ -137,6 +146,7 @@ def make_plan(
         PrivacyError: no noise meets the target.
     """
     check_target(epsilon, planning.delta)
+    epsilon = float(epsilon)
     records = planning.expected_records
     if records is None:
         raise PlanError(

@@ -19,11 +19,12 @@ from typing import Any
 
 import msgspec
 
+from ..arguments import FLAG, MANY, PATH, TEXT, WHOLE, each, takes
 from ..arrays import Fields, Ints, Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.read import read_attribute
 from ..columns.text import is_text
-from ..errors import SchemaError
+from ..errors import OutputError, SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
 from ..privacy.ledger import LedgerEntry
@@ -31,6 +32,7 @@ from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .names import columns_of
+from .parts import check_parts, check_stated, clash
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
 from .sections import Reading, SchemaSections, read_impossible, read_schema, toml_text
@@ -82,6 +84,7 @@ class Schema:
     same_people: bool = False
 
     def __post_init__(self) -> None:
+        check_parts(vars(self))
         if not self.attributes:
             raise SchemaError(
                 "The schema has no attributes; name at least one column besides the id."
@@ -150,6 +153,7 @@ class Schema:
         return f"<Schema of {len(self.names)} attributes: {parties}{'' if self.public else ', NOT PUBLIC'}>"
 
     @classmethod
+    @takes(SchemaError, impossible=MANY, rules=MANY)
     def of(
         cls,
         parties: Mapping[str, Iterable[Attribute]],
@@ -187,7 +191,7 @@ class Schema:
                     first[attribute.name] = attribute, party
                     attributes.append(attribute)
                 elif known != attribute:
-                    clashes.append(_clash(attribute, known, party, where))
+                    clashes.append(clash(attribute, known, party, where))
         if clashes:
             raise SchemaError(
                 f"{'; '.join(clashes)}. Where this is one column, describe it alike at all of them; where it is not, rename it."
@@ -198,13 +202,13 @@ class Schema:
             for party, columns in given.items()
         ]
         # Several merged parts may state the same combination.
-        stated = tuple(dict.fromkeys(impossible))
+        stated, ruled = check_stated(impossible, rules)
         return cls(
             tuple(attributes),
             tuple((party, tuple(names)) for party, names in named),
             public,
             stated,
-            rules=tuple(dict.fromkeys(r if isinstance(r, Rule) else parse_rule(r) for r in rules)),
+            rules=tuple(dict.fromkeys(r if isinstance(r, Rule) else parse_rule(r) for r in ruled)),
         )
 
     @cached_property
@@ -248,6 +252,7 @@ class Schema:
         computed = computed_domains(self.equations, self.attributes).values()
         return {attribute.name: attribute for attribute in (*self.attributes, *computed)}
 
+    @takes(SchemaError, name=TEXT)
     def index(self, name: str) -> int:
         """Position of an attribute.
 
@@ -266,6 +271,7 @@ class Schema:
                 f"The schema has no attribute {name!r}; it has {', '.join(self.names)}."
             ) from None
 
+    @takes(SchemaError, party=TEXT)
     def party_attributes(self, party: str) -> Ints:
         """Positions of the attributes that a party holds, in increasing order.
 
@@ -450,6 +456,7 @@ class Schema:
             for party in self.party_names
         ]
 
+    @takes(SchemaError, counts=each(WHOLE))
     def split(self, counts: Sequence[int]) -> Schema:
         """Deal the same attributes, in order, to parties "party1", "party2", ...
 
@@ -471,6 +478,7 @@ class Schema:
         )
         return replace(self, parties=parties)
 
+    @takes(SchemaError, party=TEXT)
     def reading(self, party: str) -> Reading:
         """How a party's table is read."""
         return dict(self.reads).get(party, Reading())
@@ -559,6 +567,7 @@ class Schema:
         """
         return read_schema(path, cls.from_json)
 
+    @takes(OutputError, path=PATH, lists_apart=FLAG)
     def save(self, path: str | os.PathLike[str], *, lists_apart: bool = False) -> None:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
@@ -588,13 +597,3 @@ class Schema:
     def to_toml(self) -> str:
         """The schema as TOML text."""
         return toml_text(self.to_json(), self.drafted)
-
-
-def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
-    """Describe how the attributes of one name at two parties differ."""
-    how = (
-        "with different domains"
-        if one.kind == other.kind
-        else f"{other.kind} at one and {one.kind} at the other"
-    )
-    return f"Attribute {one.name!r} is at parties {elsewhere!r} and {party!r}, {how}"

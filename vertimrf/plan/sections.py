@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import tomli_w
 
+from ..arguments import PATH, check
 from ..arrays import Fields, Texts
 from ..errors import SchemaError
 from ..files.atomic import MAX_JSON, AnyPath, read_bytes
@@ -156,6 +157,7 @@ def read_schema(path: AnyPath, make: Callable[[Any], T]) -> T:
         SchemaError: the file is missing, or is neither TOML nor JSON, or a file of values cannot be
             read, or it is no schema. The message names the file.
     """
+    check(SchemaError, {"path": path}, path=PATH)
     path = Path(path)
     try:
         text = read_bytes(

@@ -31,7 +31,7 @@ def check_target(epsilon: float, delta: float | None) -> None:
     Raises:
         PlanError: epsilon or delta is out of range.
     """
-    if not isinstance(epsilon, Real) or not epsilon > 0:
+    if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not epsilon > 0:
         raise PlanError(f"epsilon must be a number above 0, not {epsilon!r}.")
     if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
         raise PlanError(

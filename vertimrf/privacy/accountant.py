@@ -320,7 +320,7 @@ def check_delta(delta: float, error: type[VertiMRFError] = PrivacyError) -> None
     Raises:
         VertiMRFError: of the class ``error``: it is below 1e-300, or not below 1.
     """
-    if not isinstance(delta, Real) or not LEAST_DELTA <= delta < 1:
+    if not isinstance(delta, Real) or isinstance(delta, bool) or not LEAST_DELTA <= delta < 1:
         raise error(f"delta must be at least {LEAST_DELTA:g} and below 1, not {delta}.")
 
 

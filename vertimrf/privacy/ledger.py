@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import structs
 
+from ..arguments import NUMBER, TEXT, WHOLE, check, each, instance, takes
 from ..arrays import Fields, Pair, Texts
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
@@ -176,6 +177,17 @@ class Ledger:
     parties: Texts = ()
 
     def __post_init__(self) -> None:
+        check(
+            PrivacyError,
+            vars(self),
+            entries=each(instance("LedgerEntry")),
+            delta=NUMBER,
+            reasons=each(TEXT),
+            notes=each(TEXT),
+            prior=WHOLE,
+            records_per_person=WHOLE,
+            parties=each(TEXT),
+        )
         if not 0 <= self.prior <= len(self.entries):
             raise PrivacyError(
                 f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand."
@@ -190,6 +202,7 @@ class Ledger:
         return f"<Ledger of {len(self.entries)} events; {self.label}>"
 
     @classmethod
+    @takes(PrivacyError, ledgers=each(instance("Ledger")))
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
         """Total of several runs over the same people, each planned without the others' results.
 
@@ -240,6 +253,7 @@ class Ledger:
         """Privacy label of the run's releases."""
         return PrivacyLabel(self.epsilon, self.delta, self.neighbours, self.reasons, self.notes)
 
+    @takes(PrivacyError, reason=TEXT)
     def not_private(self, reason: str) -> Ledger:
         """The same ledger with a further reason why its total is no guarantee."""
         return replace(self, reasons=(*self.reasons, reason))

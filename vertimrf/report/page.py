@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import __version__
+from ..arguments import PATH, TEXT, instance, maybe, takes
 from ..arrays import Codes, Fields, Floats, Ints, Pair
 from ..columns.column import Attribute
 from ..errors import PlanError
@@ -48,6 +49,14 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 
 
+@takes(
+    PlanError,
+    out=PATH,
+    id=maybe(TEXT),
+    party=maybe(TEXT),
+    read=instance("ReadOptions"),
+    label=maybe(TEXT),
+)
 def write_report(
     run: Trial | Synthesizer | Result | str | Path | Sequence[str | Path],
     out: str | Path,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from ..arguments import PATH, check, each, instance
 from ..arrays import Fields, Texts
 from ..errors import MALFORMED, MessageError
 from ..files import container
@@ -177,6 +178,7 @@ class Run:
     @classmethod
     def of(cls, made: Trial | Synthesizer | Result) -> Run:
         """The run of a trial, of a fitted synthesizer or of a server's result."""
+        check(MessageError, {"run": made}, run=instance("Trial", "Synthesizer", "Result"))
         model = Model.of(made) if isinstance(made, Result) else made.model
         # As a file would have it: numbers of NumPy become plain ones.
         return cls.matched(model, json.loads(json.dumps(made.to_json())), "The run")
@@ -250,6 +252,7 @@ def _listed(paths: Sequence[str | Path]) -> list[Path]:
     Of a run folder, the files in its results.
     """
     out: list[Path] = []
+    check(MessageError, {"run": list(paths)}, run=each(PATH))
     for path in map(Path, paths):
         if path.is_dir():
             folder = path / RESULT if (path / RESULT).is_dir() else path

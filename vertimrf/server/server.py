@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check, each, instance, maybe, takes
 from ..arrays import Codes, Ints, Texts
-from ..errors import MessageError, ModelError
+from ..errors import MessageError, ModelError, PlanError
 from ..kernels.jit import for_each, threads
 from ..message import Message
 from ..model.domain_compression import compression_maps
@@ -109,6 +110,7 @@ class Server:
         options: number of rows, seed, threads and progress.
     """
 
+    @takes(PlanError, plan=instance("Plan"), options=maybe(instance("RunOptions")))
     def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
         self._plan = plan
         self._options = options or RunOptions()
@@ -116,6 +118,7 @@ class Server:
     def __repr__(self) -> str:
         return f"<Server of {self._plan}>"
 
+    @takes(MessageError, messages=each(instance("Message")))
     def read(self, messages: Sequence[Message]) -> Estimates:
         """Estimate local and cross-party marginals (InitMRF and CarEst).
 
@@ -289,6 +292,7 @@ class Server:
             ModelError: many records contradict the schema's structural zeros, so that no model fits
                 both.
         """
+        check(MessageError, {"estimates": estimates}, estimates=instance("Estimates"))
         if estimates.messages[0].plan_digest != self._plan.digest():
             raise MessageError("The messages were made for another plan.")
         with threads(self._options.num_threads), _naming(self._plan):

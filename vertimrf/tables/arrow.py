@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ..arguments import FLAG, MANY, PATH, instance, maybe, takes
 from ..arrays import Texts
 from ..columns.cell_types import for_csv
-from ..errors import TableError
+from ..errors import OutputError, TableError
 from ..files.results import opened, save
 from ..kernels.jit import for_each, in_slices
 from ..privacy.label import PrivacyLabel
@@ -224,13 +225,14 @@ Column = Callable[[], Cells]
 def object_columns(source: Any) -> list[tuple[str, Column]]:
     """Columns of a data frame that may hold Python objects, with their names; none of other tables."""
     if isinstance(source, Mapping):
-        if not source or len({*map(len, source.values())}) > 1:
+        lengths = {len(c) if hasattr(c, "__len__") else -1 for c in source.values()}
+        if not source or len(lengths) > 1 or -1 in lengths:
             raise TableError(
                 "The table is no dict of arrays of one length; give all columns as many rows."
             )
         return [(str(n), functools.partial(_listed_column, cells)) for n, cells in source.items()]
     package = _package(source)
-    if package == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
+    if polars_objects(source):
         return [(s.name, functools.partial(_polars_column, s)) for s in source.iter_columns()]
     if package != "pandas" or not hasattr(source, "columns"):
         return []
@@ -242,6 +244,11 @@ def object_columns(source: Any) -> list[tuple[str, Column]]:
         names.append(str(name) if known else f"__index_level_{i}__")
         places.append(source.index.get_level_values(i))
     return [(n, functools.partial(_pandas_column, p)) for n, p in zip(names, places, strict=True)]
+
+
+def polars_objects(source: Any) -> bool:
+    """Whether this is a frame of polars with Python objects, of which Arrow would get addresses alone."""
+    return _package(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ()))
 
 
 def _named(frame: Any) -> Iterator[bool]:
@@ -311,7 +318,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
     except UNFIT:
-        for place in [i for i, kind in enumerate(frame.dtypes) if kind.kind == "O"]:
+        for place in range(frame.shape[1]):
             column = frame.iloc[:, place]
             try:
                 pa.array(column, from_pandas=True)
@@ -321,8 +328,12 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def _without_spans(column: Any) -> Any:
-    """A column of intervals or periods of pandas, or of categories that are, as their texts."""
+    """A column of intervals or periods of pandas, or of categories that are, as their texts; one that
+    stores few of its cells as one that stores all.
+    """
     kind = column.dtype
+    if type(kind).__name__ == "SparseDtype":
+        return column.sparse.to_dense() if hasattr(column, "sparse") else column
     if not str(getattr(kind, "categories", column).dtype).startswith(("interval", "period")):
         return column
     if hasattr(kind, "categories"):
@@ -455,6 +466,7 @@ class _Sink:
         """Whoever opened the file closes it."""
 
 
+@takes(OutputError, path=PATH, label=maybe(instance("PrivacyLabel")), csv_safe=FLAG)
 def write_table(
     table: pa.Table | Iterable[pa.Table],
     path: str | os.PathLike[str],
@@ -483,12 +495,18 @@ def write_table(
     """
     path = Path(path)
     kind = check_output(path, csv_safe=csv_safe)
-    pieces = iter([table] if isinstance(table, pa.Table) else table)
+    if not (isinstance(table, pa.Table) or MANY.fits(table)):
+        raise TableError(
+            f"A {type(table).__name__} is no table; give an Arrow table, or its pieces."
+        )
+    pieces = map(_a_piece, [table] if isinstance(table, pa.Table) else table)
     if _is_csv(kind):
         pieces = map(for_csv, pieces)
     if csv_safe:
         pieces = map(without_formulas, pieces)
-    first = next(pieces)
+    first = next(pieces, None)
+    if first is None:
+        raise TableError("There is no piece of the table; give at least one, which may be empty.")
     schema = first.schema
     if label is not None and not _is_csv(kind):
         stated = json.dumps(label.to_json()).encode()
@@ -510,6 +528,12 @@ def write_table(
         why = getattr(error, "strerror", None) or one_line(error)
         raise TableError(f"{path} cannot be written ({why}).") from None
     return rows
+
+
+def _a_piece(piece: Any) -> pa.Table:
+    if not isinstance(piece, pa.Table):
+        raise TableError(f"A piece of the table is a {type(piece).__name__}; give Arrow tables.")
+    return piece
 
 
 @contextlib.contextmanager

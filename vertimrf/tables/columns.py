@@ -547,7 +547,8 @@ def encode_table(
 
     Leaving out is 1-stable: two tables that differ in any rows of one record give results that
     differ in at most that record. *Proof.* How a table is read is fixed before its rows are
-    (:func:`vertimrf.tables.derived.party_table`), and a cell's value and missingness follow from
+    (:func:`vertimrf.tables.derived.party_table`; the exceptions, such as a quote that nothing closes, are
+    in ``docs/privacy-engineer.md``: there the rows are those that are read), and a cell's value and missingness follow from
     this cell. So whether a row fits depends on this row alone. Of the
     fitting rows of one record, :func:`one_per_id` keeps one. Its choice depends on these rows
     alone, not on their order or on other rows. So the result is a union over records of at most one

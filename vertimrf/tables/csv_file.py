@@ -26,6 +26,7 @@ import pyarrow.csv
 from ..errors import TableError
 from ..kernels.csv_rows import BEFORE, take_rows
 from .dropped import CELLS, ENDLESS, LONGEST_ROW, Unreadable
+from .encodings import decoder_of
 from .read_options import ReadOptions
 
 DELIMITERS = ",;\t|"
@@ -81,7 +82,8 @@ def csv_batches(
 
     Every cell is text; only cells with nothing between the delimiters are null. Whether a row is
     read depends on this row alone. A row ends where its quotes are closed, so one that leaves a
-    quote open is a row together with those up to the next quote.
+    quote open is a row together with those up to the next quote. In UTF-16 and UTF-32, bytes that are no
+    text may damage later rows.
 
     Args:
         path, read: the file and its format.
@@ -243,7 +245,7 @@ def _decoded(path: Path, read: ReadOptions) -> Generator[bytes]:
 
     Bytes that are invalid in its encoding are written as ``\\xNN``.
     """
-    decoder = codecs.getincrementaldecoder(read.charset)("backslashreplace")
+    decoder = decoder_of(read.charset)
     skip = len(MARK)
     with unpacked(path, read.no_header) as file:
         while data := file.read(BLOCK):

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..arguments import MANY, TEXT, each, instance, maybe, takes
 from ..columns.column import DRAFTED, Attribute
 from ..columns.draft import Excluded, draft_attribute
 from ..columns.notations.notation import DateOrder
@@ -21,7 +23,7 @@ from ..plan.sections import Reading
 from .arrow import Pieces, header_doubt
 from .columns import without_column
 from .csv_file import csv_head, csv_header, encoding_of
-from .ids import few_ids, format_ids, id_form, id_shapes, named_ids
+from .ids import as_texts, few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import Offer, offers, taken_over
 from .parts import Part
 from .read_options import DEFAULT, ReadOptions
@@ -86,6 +88,7 @@ class Draft:
         return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags)])
 
 
+@takes(TableError, id=maybe(TEXT), names=maybe(each(TEXT)), drop=MANY, read=instance("ReadOptions"))
 def draft_schema(
     sources: Source | Sequence[Source],
     id: str | None = None,
@@ -124,7 +127,7 @@ def draft_schema(
             different types.
     """
     tables, chosen, reads = _read(sources, id, read)
-    dropped = set(drop)
+    dropped = {*map(str, drop)}
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
     names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
@@ -245,10 +248,13 @@ def check_ids(table: pa.Table, id: str | None, where: str) -> None:
     """
     if id is not None and id not in table.column_names:
         raise without_column(where, "id", id, table.column_names)
+    column = f"{where}, id column {id!r}"
     if not table.num_rows:
         raise TableError(f"{where} has no records{header_doubt(table.column_names)}.")
     if id is not None and (
-        few := few_ids(len(table[id].unique()), table.num_rows, f"{where}, id column {id!r}")
+        few := few_ids(
+            pc.count_distinct(as_texts(table[id], column)).as_py(), table.num_rows, column
+        )
     ):
         raise TableError(few)
 

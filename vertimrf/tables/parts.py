@@ -49,9 +49,13 @@ def parts_of(path: Path) -> list[Part] | None:
     Raises:
         TableError: there are no files or too many, or one of them is a link.
     """
-    if path.is_dir():
+    try:
+        there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise TableError(f"{path} cannot be read as a table ({error.strerror}).") from None
+    if is_folder:
         root, found = path, _below(path, path)
-    elif PATTERN.search(str(path)) and not path.exists():
+    elif PATTERN.search(str(path)) and not there:
         fixed = itertools.takewhile(lambda part: not PATTERN.search(part), path.parts)
         root = Path(*fixed)
         named = (Path(name) for name in glob.iglob(str(path), recursive=True))

@@ -39,6 +39,7 @@ from .arrow import (
     no_table,
     object_batches,
     object_columns,
+    polars_objects,
 )
 from .csv_file import (
     ENDINGS,
@@ -86,7 +87,11 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     Raises:
         TableError: the file is missing, or the source is not a table.
     """
-    if isinstance(source, str | os.PathLike | Pieces | Part | Mapping) or _is_dataset(source):
+    if (
+        isinstance(source, str | os.PathLike | Pieces | Part | Mapping)
+        or _is_dataset(source)
+        or polars_objects(source)
+    ):
         table = open_as_found(source, read).whole(None)
         for i, column in enumerate(table.columns):
             if pa.types.is_union(column.type):

@@ -1,0 +1,139 @@
+"""Check the types of arguments of what is public, so that a wrong one is named before anything is done.
+
+A sentence names the argument and its type, never its value, which may be data.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from types import CodeType
+from typing import Any, ParamSpec, TypeVar
+
+from .errors import VertiMRFError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be.
+
+    Attributes:
+        words: the same for people, after "give".
+        fits: whether a value is one.
+    """
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def instance(*names: str) -> Kind:
+    """An object of one of some classes of this package, by name, so that nothing is imported for it."""
+
+    def fits(value: Any) -> bool:
+        # Also a class made of one of them.
+        every = type(value).__mro__
+        return any(
+            kind.__name__ in names and kind.__module__.startswith("vertimrf.") for kind in every
+        )
+
+    return Kind(f"a {' or '.join(names)}", fits)
+
+
+def maybe(kind: Kind) -> Kind:
+    """A kind, or None."""
+    return Kind(f"{kind.words}, or None", lambda value: value is None or kind.fits(value))
+
+
+def each(kind: Kind) -> Kind:
+    """A list or a tuple of a kind."""
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, list | tuple) and all(map(kind.fits, value))
+
+    return Kind(f"a list of which each is {kind.words}", fits)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+
+
+TEXT = Kind("text", lambda value: isinstance(value, str))
+FLAG = Kind("True or False", lambda value: isinstance(value, bool))
+WHOLE = Kind(
+    "a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+)
+NUMBER = Kind(
+    "a number",
+    lambda value: (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        # A float holds it, so that it can be computed with.
+        and (not isinstance(value, Integral) or abs(int(value)) < 1 << 1023)
+    ),
+)
+DATA = Kind("bytes", lambda value: isinstance(value, bytes))
+PATH = Kind("the path of a file, as text", _is_path)
+MAPPING = Kind("a dict", lambda value: isinstance(value, Mapping))
+SEQUENCE = Kind(
+    "a list", lambda value: isinstance(value, Sequence) and not isinstance(value, str | bytes)
+)
+MANY = Kind(
+    "a list",
+    lambda value: (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes | Mapping)
+        # Arrays of NumPy without an axis are iterable by name alone.
+        and getattr(value, "ndim", 1) > 0
+    ),
+)
+NAMES = Kind(
+    "a name or a list of names",
+    lambda value: isinstance(value, str) or (MANY.fits(value) and len(value) > 0),
+)
+
+
+def check(error: type[VertiMRFError], given: Mapping[str, Any], **kinds: Kind) -> None:
+    """Check arguments by name; those that are not given are not looked at.
+
+    Raises:
+        VertiMRFError: of the class ``error``: an argument is not of its kind.
+    """
+    for name, kind in kinds.items():
+        if name in given and not _fits(kind, value := given[name]):
+            what = "a class" if isinstance(value, type) else f"of type {type(value).__name__}"
+            raise error(f"{name} is {what}; give {kind.words}.")
+
+
+def _fits(kind: Kind, value: Any) -> bool:
+    try:
+        return kind.fits(value)
+    except Exception:  # whatever an object raises that is asked what it is
+        return False
+
+
+def takes(error: type[VertiMRFError], **kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator that checks a function's arguments before it is called.
+
+    Args:
+        error: class of the error to raise.
+        kinds: by name of the argument.
+    """
+
+    def checked(function: Callable[P, R]) -> Callable[P, R]:
+        code: CodeType = getattr(function, "__code__")  # noqa: B009 — a Callable has none for mypy
+        names = code.co_varnames[: code.co_argcount]
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            check(error, dict(zip(names, args, strict=False)) | kwargs, **kinds)
+            return function(*args, **kwargs)
+
+        return call
+
+    return checked

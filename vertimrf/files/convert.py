@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -69,7 +70,8 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
     Raises:
         VertiMRFError: of the class ``error``: an attribute has another type.
     """
-    types = get_type_hints(type(options))
+    kind: Any = type(options)
+    types = _types(kind)
     for name in (field.name for field in fields(options)):
         value = getattr(options, name)
         plain = (
@@ -84,6 +86,12 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
             raise error(
                 f"{name} is {value!r} ({why[:1].lower()}{why[1:]}); give it another value."
             ) from None
+
+
+@functools.cache
+def _types(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's attributes. Python compiles them from their texts, which takes milliseconds."""
+    return get_type_hints(kind)
 
 
 def to_json(value: Any) -> dict[str, Any]:

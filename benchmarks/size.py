@@ -78,6 +78,14 @@ def functions():
                 )
 
 
+def limited():
+    """Every figure that has a limit, by its name in ``LIMITS``, and where it is found."""
+    every = list(functions())
+    longest, widest = max(every), max(every, key=lambda one: one[1])
+    found = (longest[0], longest[2]), (widest[1], widest[2])
+    return dict(zip([name for name, limit in LIMITS.items() if limit], found, strict=True))
+
+
 def figures():
     """Every figure, by its name in ``LIMITS``, and where it is found if that is one place."""
     from vertimrf.cli import main
@@ -90,17 +98,14 @@ def figures():
         )
 
     pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-    every = list(functions())
-    longest, widest = max(every), max(every, key=lambda one: one[1])
     values = (
-        (in_all("vertimrf"), ""),
-        (in_all("tests", "benchmarks"), ""),
-        (sum(len(page.read_text().split()) for page in pages), ""),
-        (len(main.commands), ""),
-        (longest[0], longest[2]),
-        (widest[1], widest[2]),
+        in_all("vertimrf"),
+        in_all("tests", "benchmarks"),
+        sum(len(page.read_text().split()) for page in pages),
+        len(main.commands),
     )
-    return dict(zip(LIMITS, values, strict=True))
+    free = [name for name, limit in LIMITS.items() if limit is None]
+    return {name: (value, "") for name, value in zip(free, values, strict=True)} | limited()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Who may import what: the folders show who may see what, and this holds them to it (docs/architecture.md)."""
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -75,8 +76,13 @@ UPWARDS = {("plan", "releases")}
 LONGEST_FILE, MOST_MODULES = 600, 14
 
 
+@functools.cache
 def imports(path):
     """Modules of the package that a file imports anywhere in it, as paths below the package with dots."""
+    return list(_imports(path))
+
+
+def _imports(path):
     package = path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:

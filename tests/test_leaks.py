@@ -95,11 +95,11 @@ CASES = {
     "fine marginals": (
         ((6, 5, 4, 7), (4,)),
         3000,
-        {"encoder": "count-sketch", "keys": 1 << 16, "numbers": 5},
+        {"encoder": "count-sketch", "keys": 1 << 14, "numbers": 5},
     ),
     "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
-    "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
+    "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 14}),
     # Which values are measured as one follows from noisy one-way marginals.
     "a long domain": (((200, 5, 6), (4,)), 100_000, {"encoder": "count-sketch"}),
     "encrypted counts": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "encrypted", "keys": None}),
@@ -107,7 +107,7 @@ CASES = {
     "halved columns": (
         ((90, 5, 60), (50,)),
         3000,
-        {"encoder": "count-sketch", "keys": 1 << 16, "shares": SHARES},
+        {"encoder": "count-sketch", "keys": 1 << 14, "shares": SHARES},
     ),
     "halved and encrypted": (
         ((90, 5, 60), (50,)),
@@ -118,7 +118,7 @@ CASES = {
     "shared columns": (
         ((6, 5, 4, 7), (4,)),
         3000,
-        {"encoder": "count-sketch", "keys": 1 << 16, "shared": 5},
+        {"encoder": "count-sketch", "keys": 1 << 14, "shared": 5},
     ),
     "as published": (
         ((6, 5, 4, 7), (5, 7, 6, 5)),

@@ -381,7 +381,7 @@ def kept_of(source, person=None):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=ROWS,
     more=ROWS,
@@ -411,7 +411,7 @@ def without(one, kept):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, more=ROWS, order=st.randoms(use_true_random=False))
 def test_all_rows_of_one_person_change_her_records_alone(rows, more, order):
     """Whatever ids they have: those of other persons' rows are other records."""
@@ -517,6 +517,7 @@ def test_what_no_text_file_is_written_in_is_refused(name):
         ReadOptions(encoding=name)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_every_other_encoding_of_pythons_is_read(tmp_path):
     """Also files that are in another one: a sentence, or rows that nobody knows, and never an error of Arrow's or of a codec."""

@@ -2,14 +2,13 @@
 
 import pytest
 
-from benchmarks.size import LIMITS, ROOT, figures, tokens
+from benchmarks.size import LIMITS, ROOT, limited, tokens
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="installed without its pages")
 def test_figures_keep_their_limits():
-    for name, (value, where) in figures().items():
-        limit = LIMITS[name]
-        assert limit is None or value <= limit, f"{name}: {where}"
+    for name, (value, where) in limited().items():
+        assert value <= LIMITS[name], f"{name}: {where}"
 
 
 def test_layout_comments_and_docstrings_are_no_tokens():

@@ -29,14 +29,16 @@ def same(*sketches):
     [
         (range(3_000), range(2_000, 6_000), ()),
         # A tenth, and a fiftieth, of either set is in both.
-        (range(3_000), range(2_700, 5_700), ()),
-        (range(3_000), range(2_940, 5_940), ()),
+        pytest.param(range(3_000), range(2_700, 5_700), (), marks=pytest.mark.slow),
+        pytest.param(range(3_000), range(2_940, 5_940), (), marks=pytest.mark.slow),
         # Few ids, and a set within one 50 times as large.
         (range(5), range(2, 7), ()),
         (range(100), range(50, 5_000), ()),
         # Nothing in common, nothing apart, a set within the other: estimates stop at a bound.
-        (range(3_000), range(3_000, 6_000), ("intersection", "jaccard")),
-        (range(3_000), range(3_000), ("jaccard",)),
+        pytest.param(
+            range(3_000), range(3_000, 6_000), ("intersection", "jaccard"), marks=pytest.mark.slow
+        ),
+        pytest.param(range(3_000), range(3_000), ("jaccard",), marks=pytest.mark.slow),
         (range(100), range(5_000), ("intersection", "jaccard")),
     ],
 )

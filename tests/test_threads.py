@@ -56,7 +56,7 @@ print(json.dumps([len(seen), max(set().union(*seen.values())), most, numba.get_n
 """
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_every_kernel_of_a_run_sees_the_threads_asked_for(threads):
     environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
     script = COUNT.replace("{threads}", str(threads))

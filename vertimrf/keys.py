@@ -27,6 +27,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -145,7 +146,7 @@ class PrivateKey:
         """A new private key from the operating system."""
         return cls(party, X25519PrivateKey.generate().private_bytes_raw())
 
-    @property
+    @cached_property
     def offer(self) -> Offer:
         """The public key."""
         return Offer(self.party, self._x25519.public_key().public_bytes_raw())

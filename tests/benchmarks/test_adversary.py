@@ -133,6 +133,7 @@ def test_who_writes_into_an_exchange_gets_out_of_it_only_where_names_are_opened_
     assert [name for name, won in exchange.play(None) if won] == []
 
 
+@pytest.mark.slow
 def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
     data = datasets.adult_like().part(np.arange(10_000))
     large, small = (collusion.Collusion.of(data, size, tried=100) for size in (15_000_000, 20_000))
@@ -154,7 +155,10 @@ def test_a_coalition_reads_rows_of_encrypted_counts_where_the_other_party_forget
     assert encrypted_collusion.read_alone(encrypted_collusion.SystemNoise()) < 3
 
 
-@pytest.mark.parametrize("noise", [forgotten.NOISE, forgotten.ZERO, forgotten.FLOODING])
+@pytest.mark.parametrize(
+    "noise",
+    [forgotten.NOISE, forgotten.ZERO, pytest.param(forgotten.FLOODING, marks=pytest.mark.slow)],
+)
 def test_a_selector_that_forgets_one_of_its_noises_is_read_and_no_other(noise):
     """24 words. Without the flooding one is wrong with a chance of 1e-3. With all noises 23 are right with a chance of 2e-6."""
     assert forgotten.right(noise, noise, 24) >= 21

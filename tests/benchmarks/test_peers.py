@@ -74,6 +74,7 @@ def test_an_environment_is_made_once_and_has_other_places_for_other_pins(tmp_pat
     assert nothing.python(tmp_path) == made / "bin" / "python"
 
 
+@pytest.mark.slow
 def test_pip_says_why_an_environment_is_not_made(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)

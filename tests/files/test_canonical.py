@@ -4,7 +4,7 @@ import hashlib
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.errors import MessageError
@@ -17,6 +17,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(), JSON, max_size=5))
 def test_one_content_has_one_text_in_whatever_order_it_was_built(content):
     turned = dict(reversed(content.items()))

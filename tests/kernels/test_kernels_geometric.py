@@ -204,7 +204,9 @@ def dense_row(digests, keys, block, ceiling):
 
 
 @pytest.mark.parametrize("make", [row_of, dense_row])
-@pytest.mark.parametrize("records", [1, 2, 10, 1000])
+@pytest.mark.parametrize(
+    "records", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 10)), 1000]
+)
 def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records, make):
     law = np.diff(cdf(np.arange(17), records, 16))
     counts = np.zeros(17, int)

@@ -182,7 +182,7 @@ def test_what_the_tree_was_fitted_to_holds_in_rows_that_are_weighed():
         assert near < far / 5
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 7, 1000])
 def test_rows_follow_the_factors_beyond_the_tree(rows):
     model = with_beyond(0)
     joint = raked(model)
@@ -200,6 +200,7 @@ def test_rows_follow_the_factors_beyond_the_tree(rows):
     assert (np.abs(counts - apart) > 10 * np.sqrt(apart)).any()
 
 
+@pytest.mark.slow
 def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors():
     model = with_beyond(0, strength=2.5)
     joint = raked(model)

@@ -128,6 +128,7 @@ def test_a_trend_has_the_posterior_of_the_correlation(r):
     assert found.directions == 1
 
 
+@pytest.mark.slow
 def test_correlations_are_as_near_the_truth_as_their_errors_say():
     """300 contrasts of a correlation of 0.4: errors in units of their standard deviations have a mean square that is 1 up to
     4.42 sqrt(2 / 300) = 0.36 with a chance of 1e-5. That of the estimate exceeds the posterior's by the prior's pull."""

@@ -78,7 +78,7 @@ def test_the_error_of_a_cell_by_hand():
 
 
 # Estimates across parties have larger errors than they state.
-@pytest.mark.parametrize("across", [1.0, ACROSS])
+@pytest.mark.parametrize("across", [pytest.param(1.0, marks=pytest.mark.slow), ACROSS])
 def test_bands_of_95_percent_hold_the_truth(across):
     """40 draws of the chain's table and noise, with one seed: 32 cells of pairs each, and 14 of columns."""
     rng = np.random.default_rng(5)

@@ -60,6 +60,7 @@ def test_a_table_that_is_refused_again_has_the_same_noisy_count_and_the_refusal_
     assert "Noisy figures" not in str(refusal(table, expected_records=ROWS))
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_count(tmp_path):
     folder = tmp_path / "state"
     code = (

@@ -114,6 +114,7 @@ def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     assert 0.5 < measured_cells(sizes, local, 40_000) / cells < 2
 
 
+@pytest.mark.slow
 def test_memory_is_within_two_of_what_a_trial_takes():
     script = """
 import re

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -73,8 +72,7 @@ def test_the_script_runs_by_itself(script, tmp_path, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert "published" in text
     assert "scheduled pairs" in text
-    command = [sys.executable, *command, "--json", "-"]
-    outcomes = json.loads(
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    )
+    monkeypatch.setattr(sys, "argv", [*command, "--json", "-"])
+    script.main()
+    outcomes = json.loads(capsys.readouterr().out)
     assert [outcome["claimed_epsilon"] for outcome in outcomes] == [0.32, 0.16]

@@ -67,8 +67,14 @@ def weighed(kappa, *weights):
                 weighed(kappa, *weights),
                 weighed(kappa, *weights),
             )
-            for weights in ((1, 1), (1, 3), (1, 1, 1, 1), (1, 3, 1, 1))
+            for weights in ((1, 1), (1, 3), (1, 1, 1, 1))
             for kappa in (max(4.0, float(sum(weights))),)
+        ),
+        pytest.param(
+            CountSketchEvent(6, 6.0, 8, 1),
+            weighed(6.0, 1, 3, 1, 1),
+            weighed(6.0, 1, 3, 1, 1),
+            marks=pytest.mark.slow,
         ),
         # An odd number, over groups and repetitions, is priced as one more.
         *(

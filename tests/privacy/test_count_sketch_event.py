@@ -66,7 +66,7 @@ def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, 
         )
 
 
-@pytest.mark.parametrize("buckets", [2, 4])
+@pytest.mark.parametrize("buckets", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_far_out_the_law_is_never_below_sums_without_a_transform(buckets):
     """Sums of products of probabilities, none of them negative, keep all their digits."""
     groups, variance, reach = 3, 9.0, 8

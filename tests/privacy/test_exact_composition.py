@@ -173,11 +173,13 @@ PLANS = {
     "domains found with noise": (SMALL, {"expected_records": 10**5, "prior": FOUND}),
     "two records a person": (SMALL, {"expected_records": 10**5, "records_per_person": 2}),
 }
+# One for each kind of release that is composed.
+QUICK = ("two parties, 10^4 records", "scheduled pairs", "domains found with noise")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if "person" in name else ()) for name in PLANS],
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PLANS],
 )
 def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(name):
     schema, options = PLANS[name]

@@ -83,7 +83,7 @@ def check_dominated(ratio, event, close):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("variance", [4.0, 8.0])
+@pytest.mark.parametrize("variance", [4.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_the_priced_law_dominates_the_true_one_whatever_values_two_records_have(variance, pattern):
     """2000 draws of the noise, every way to place two records summed up."""
     adds = PATTERNS[pattern]

@@ -394,7 +394,7 @@ def test_a_browser_opens_it(kind, request, tmp_path):
 
 
 @needs_chromium
-@pytest.mark.parametrize("edges", [40, 0])
+@pytest.mark.parametrize("edges", [40, pytest.param(0, marks=pytest.mark.slow)])
 def test_graph_and_ledger_fit_a_phone(made, edges, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "MAX_EDGES", edges)
     html = page(made.run)

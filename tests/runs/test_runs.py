@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from types import SimpleNamespace as Namespace
 
@@ -371,6 +372,23 @@ def test_settings_that_cannot_be_are_refused(planned, line):
     path.write_text("\n".join([line, *lines]))
     with pytest.raises(RunError, match=r"run\.toml"):
         PartyRun(path.parent)
+
+
+def test_settings_and_the_key_are_read_anew_where_their_files_changed_alone(planned, monkeypatch):
+    """Each step of a run asks for them."""
+    party, parsed, loads = planned.parties["hospital"], [], tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(text) or loads(text))
+    place = party.folder / "run.toml"
+    for encoding in ("latin-1", "cp1252"):
+        text = "".join(x for x in place.read_text().splitlines(True) if "encoding" not in x)
+        place.write_text(f'{text}encoding = "{encoding}"\n')
+        assert [party.settings.encoding for _ in range(3)] == [encoding] * 3
+    assert len(parsed) == 2
+    key = party._folder.key
+    assert party._folder.key is key
+    (party.folder / "key").unlink()
+    PrivateKey.new("hospital").save(party.folder / "key")
+    assert party._folder.key != key
 
 
 def test_keys_and_secrets_are_the_owners_alone(over):

@@ -56,6 +56,7 @@ def test_three_and_four_attributes_that_no_pair_tells_of_are_told():
         )
 
 
+@pytest.mark.slow
 def test_people_whom_one_party_alone_holds_are_no_part_of_them():
     """Of 20,000 people either party holds 17,000, and 14,000 are in common."""
     codes = records(2)

@@ -236,7 +236,7 @@ CELLS = st.sampled_from(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.sampled_from(sorted(FITTING)), st.lists(CELLS, min_size=1, max_size=8), st.data())
 def test_what_a_cell_is_read_as_depends_on_it_alone(kind, cells, data):
     attribute = FITTING[kind][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -72,7 +73,8 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
     Raises:
         VertiMRFError: of the class ``error``: an attribute has another type.
     """
-    types = get_type_hints(type(options))
+    kind: Any = type(options)
+    types = _types(kind)
     for name in (field.name for field in fields(options)):
         value = getattr(options, name)
         try:
@@ -89,6 +91,12 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
             raise error(
                 f"{name} is {value!r} ({why[:1].lower()}{why[1:]}); give it another value."
             ) from None
+
+
+@functools.cache
+def _types(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's attributes. Python compiles them from their texts, which takes milliseconds."""
+    return get_type_hints(kind)
 
 
 def to_json(value: Any) -> dict[str, Any]:

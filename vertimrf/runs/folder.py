@@ -6,8 +6,10 @@ before. No file says how far the run has come: the files that are there say it.
 
 from __future__ import annotations
 
+import copy
 import errno
 import fcntl
+import functools
 import logging
 import os
 import shutil
@@ -63,6 +65,7 @@ class RunFolder:
     def __init__(self, path: AnyPath, role: str) -> None:
         self.path = Path(path).absolute()
         self._locks = 0
+        self._key: tuple[bytes | None, PrivateKey] | None = None
         self.settings = read_settings(self.path)
         if (stated := stated_role(self.settings, self.path / SETTINGS)) != role:
             raise RunError(
@@ -72,7 +75,10 @@ class RunFolder:
     @property
     def key(self) -> PrivateKey:
         """The private key of this role."""
-        return PrivateKey.load(self.path / KEY)
+        data = self.read(KEY)
+        if self._key is None or self._key[0] != data:
+            self._key = data, PrivateKey.load(self.path / KEY)
+        return self._key[1]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -330,12 +336,17 @@ def read_settings(folder: Path, name: str = SETTINGS) -> Fields:
             f"{folder} is no run folder: it has no {name}. `vertimrf run party` and `vertimrf run server` make one from "
             "their options."
         )
+    data = read_bytes(folder / name, "run's settings", RunError, MAX_KEY)
     try:
-        return tomllib.loads(
-            read_bytes(folder / name, "run's settings", RunError, MAX_KEY).decode()
-        )
+        return copy.deepcopy(_toml(data))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{folder / name} cannot be read ({error}); correct it.") from None
+
+
+@functools.lru_cache(maxsize=16)
+def _toml(data: bytes) -> Fields:
+    """A file's settings: every step of a run asks for them, and few were edited since it last did."""
+    return tomllib.loads(data.decode())
 
 
 def stated_role(settings: Mapping[str, Any], path: Path) -> str:

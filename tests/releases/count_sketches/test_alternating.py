@@ -66,8 +66,12 @@ def blocks(plan, cells):
 
 @pytest.mark.parametrize(
     "plan",
-    [PLAN, replace(PLAN, bits=1), replace(PLAN, bits=2), FEW_BUCKETS],
-    ids=["4 bits", "1 bit", "2 bits", "few buckets"],
+    [
+        pytest.param(PLAN, id="4 bits"),
+        pytest.param(replace(PLAN, bits=1), id="1 bit", marks=pytest.mark.slow),
+        pytest.param(replace(PLAN, bits=2), id="2 bits", marks=pytest.mark.slow),
+        pytest.param(FEW_BUCKETS, id="few buckets", marks=pytest.mark.slow),
+    ],
 )
 def test_cells_are_unbiased_and_their_noise_is_as_stated(plan):
     """Means within five standard errors of 200 releases. Squared residuals come to the directions of the noise: four of nine cells

@@ -108,7 +108,14 @@ PRESENT = World(PRESENCE, (0, 0, 1, 1, 2, 2))
 ABSENT = replace(PRESENT, people=(slice(0, 2400), slice(600, 3000), slice(300, 2700)))
 
 
-@pytest.mark.parametrize("world", [EVERYBODY, PARTS, PRESENT], ids=["all", "parts", "presence"])
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(EVERYBODY, id="all", marks=pytest.mark.slow),
+        pytest.param(PARTS, id="parts"),
+        pytest.param(PRESENT, id="presence", marks=pytest.mark.slow),
+    ],
+)
 def test_cells_are_unbiased_and_their_noise_is_as_stated(world):
     """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
 
@@ -258,6 +265,7 @@ def test_records_in_common_are_told_within_their_errors():
         assert abs(estimates[:, i, j].std() / expected - 1) < 5 / np.sqrt(200)
 
 
+@pytest.mark.slow
 def test_different_people_are_told_and_counted():
     """Who is where depends on the columns."""
     rng = np.random.default_rng(2)

@@ -48,7 +48,12 @@ def across(groups):
 
 @pytest.mark.parametrize(
     "bits, buckets, variance",
-    [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)],
+    [
+        pytest.param(1, 256, 18.0, marks=pytest.mark.slow),
+        pytest.param(2, 16, 40.0, marks=pytest.mark.slow),
+        pytest.param(3, 1024, 12.5, marks=pytest.mark.slow),
+        (4, 256, 18.0),
+    ],
 )
 def test_errors_are_as_large_as_they_say(bits, buckets, variance):
     """Over 2 * 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells.

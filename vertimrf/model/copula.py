@@ -1,10 +1,11 @@
 """Two Gaussian variables that are cut into bins, of which either may be missing (a Gaussian copula).
 
 **Missing values are no large or small ones.** A correlation is that of the records with both values, and three more
-numbers say the rest of the pair: how many records lack both; a correlation of who lacks the second column
-with the values of the first, of the records that have the first; and the same the other way round. Each
-is estimated one after the other, from the cells that it decides (`normal_tables` with one edge between
-present and missing), and is 0 where it is less than SHOWN standard errors from 0.
+correlations say the rest of the pair: of who lacks either column; of who lacks the second with the values
+of the first, of the records that have the first; and the same the other way round. Each is estimated one
+after the other, from the cells that it decides (`normal_tables`, for who lacks a column with one edge
+between present and missing), and is 0 where it is less than SHOWN standard errors from 0, unless other
+pairs tell it too (:mod:`.jointly`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from ..arrays import Floats
+from .measurement import Measurement
 
 # Correlations that are compared: equally spaced angles, up to a correlation of 0.99.
 CORRELATIONS = np.sin(np.linspace(-1.0, 1.0, 241) * math.asin(0.99))
@@ -31,32 +33,40 @@ SHOWN = 2.0
 
 @dataclass(frozen=True)
 class Told:
-    """What a pair's cells tell: an estimate and its standard error."""
+    """What is known of a correlation: an estimate and its standard error.
+
+    Attributes:
+        value: the estimate.
+        error: its standard error.
+        sure: whether it counts however small it is beside its error.
+    """
 
     value: float
     error: float
+    sure: bool = False
 
     @property
     def shown(self) -> float:
         """The estimate, or 0 where noise may explain it."""
-        return self.value if abs(self.value) >= SHOWN * self.error else 0.0
+        return self.value if self.sure or abs(self.value) >= SHOWN * self.error else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The numbers of a pair with missing values, of two columns or of one.
+    """The correlations of two columns, of which either may have missing values.
 
     Attributes:
         missing: of either column, whether its last bin is the missing value.
         total: number of records.
-        both: records that lack both columns beyond what is expected of independent columns.
-        lacking: of either column, the correlation of who lacks it with the other's values.
+        both: the correlation of two columns of 0 and 1, which are 1 where a column is missing.
+        lacking: of either column, the correlation of who lacks it with the other's values, if it is a
+            Gaussian variable above an edge.
         present: the correlation of the records with both values.
     """
 
     missing: tuple[bool, bool]
     total: float
-    both: Told = Told(0.0, LEAST_ERROR)
+    both: Told = Told(0.0, 1.0)
     lacking: tuple[Told, Told] = (Told(0.0, 1.0), Told(0.0, 1.0))
     present: Told = Told(0.0, 1.0)
 
@@ -78,11 +88,18 @@ class Pair:
         split = np.array([alone - lacking, lacking])
         return alone * normal_tables(edge_scores(records), edge_scores(split), correlations)
 
-    def corner(self, masses: Sequence[Floats]) -> float:
-        """Records that lack both columns."""
+    def corner(self, masses: Sequence[Floats], step: float = 0.0) -> float:
+        """Records that lack both columns, with the correlation changed by a step."""
         one, other = (float(mass[-1]) for mass in masses)
         lowest, highest = max(one + other - self.total, 0.0), min(one, other)
-        return min(max(one * other / self.total + self.both.shown, lowest), highest)
+        alone, slope = self.alone(masses)
+        return min(max(alone + (self.both.shown + step) * slope, lowest), highest)
+
+    def alone(self, masses: Sequence[Floats]) -> tuple[float, float]:
+        """Records that lack both of two independent columns, and how these grow with the correlation."""
+        shares = [float(mass[-1]) / self.total for mass in masses]
+        slope = self.total * math.sqrt(max(math.prod(p * (1 - p) for p in shares), TINY))
+        return self.total * math.prod(shares), slope
 
     def with_both(self, masses: Sequence[Floats], correlations: Floats) -> Floats:
         """Records with both values [shape=(c, bins, other bins), float64]."""
@@ -109,36 +126,49 @@ class Pair:
         if self.missing[0]:
             out[-1, :columns] = first
         if all(self.missing):
-            out[-1, -1] = self.corner(masses)
+            out[-1, -1] = self.corner(masses, step)
         return out
 
 
-def told_by(
-    pair: Pair, counts: Floats, errors: Floats, masses: Sequence[Floats]
-) -> tuple[Pair, float]:
+def seen(share: float) -> float:
+    """The correlation of a Gaussian variable with a column that is 1 in a share of the records, where
+    another is above an edge, over that of the two variables.
+    """
+    share = min(max(share, TINY), 1 - TINY)
+    edge = float(special.ndtri(share))
+    return math.exp(-0.5 * edge**2) / math.sqrt(2 * math.pi * share * (1 - share))
+
+
+def told_by(pair: Pair, m: Measurement, masses: Sequence[Floats]) -> tuple[Pair, float]:
     """What cells tell of a pair, and the squared residuals that are left, in units of the errors.
 
     Args:
         pair: its columns.
-        counts: measured cells [shape=(bins, other bins), float64].
-        errors: their standard errors [as ``counts``].
+        m: the measured cells, missing values last.
         masses: of either column, the records of its bins.
     """
+    if not any(pair.missing):
+        misfits = m.squares_of_each(pair.with_both(masses, CORRELATIONS))
+        return replace(pair, present=Told(*posterior_of(misfits))), float(misfits.min())
+    # The noise of a contrast of two cells lies in one direction of two.
+    doubled = sum(m.counts.shape[axis] == 2 for axis in m.contrasts)
+    errors = m.errors * 2 ** (doubled / 2)
     left = 0.0
     if all(pair.missing):
-        alone = float(masses[0][-1] * masses[1][-1]) / pair.total
-        pair = replace(pair, both=Told(float(counts[-1, -1]) - alone, float(errors[-1, -1])))
+        alone, slope = pair.alone(masses)
+        both = Told(float(m.counts[-1, -1] - alone) / slope, float(errors[-1, -1]) / slope)
+        pair = replace(pair, both=both)
     rows, columns = (len(mass) - gone for mass, gone in zip(masses, pair.missing, strict=True))
     for column, cells in ((0, (-1, slice(columns))), (1, (slice(rows), -1))):
         if pair.missing[column]:
-            apart = pair.lack(masses, column, CORRELATIONS)[:, :, 1] - counts[cells]
-            misfits = np.square(apart / errors[cells]).sum(axis=1)
+            gap = pair.lack(masses, column, CORRELATIONS)[:, :, 1] - m.counts[cells]
+            misfits = np.square(gap / errors[cells]).sum(axis=1)
             told, left = Told(*posterior_of(misfits)), left + float(misfits.min())
             one, other = pair.lacking
             pair = replace(pair, lacking=(told, other) if column == 0 else (one, told))
     present = slice(rows), slice(columns)
-    apart = pair.with_both(masses, CORRELATIONS) - counts[present]
-    misfits = np.square(apart / errors[present]).sum(axis=(1, 2))
+    gaps = pair.with_both(masses, CORRELATIONS) - m.counts[present]
+    misfits = np.square(gaps / errors[present]).sum(axis=(1, 2))
     pair = replace(pair, present=Told(*posterior_of(misfits)))
     return pair, left + float(misfits.min())
 

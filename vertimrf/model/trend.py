@@ -24,17 +24,13 @@ import numpy as np
 from ..arrays import Floats, Integers
 from ..kernels.jit import for_each
 from .copula import (
-    CORRELATIONS,
     LEAST_ERROR,
     SHOWN,
-    TINY,
     Pair,
-    edge_scores,
-    normal_tables,
-    posterior_of,
     told_by,
 )
-from .measurement import Measurement
+from .jointly import together
+from .measurement import BinMap, Measurement
 
 # A table's change with the correlation is a difference over twice this step.
 STEP = 1e-3
@@ -76,11 +72,25 @@ def as_trends(
         The measurements, in the same order.
     """
 
-    def trend(i: int) -> Measurement:
+    def read(i: int) -> _Read | None:
         m = measurements[i]
-        return _as_trend(m, cuts, total) if has_trend(m, cuts) else m
+        return _read(m, cuts, total) if has_trend(m, cuts) else None
 
-    return for_each(len(measurements), trend)
+    found = for_each(len(measurements), read)
+    places = [i for i, each in enumerate(found) if each is not None]
+    some = [each for each in found if each is not None]
+    missing = {
+        a: float(cut.counts[-1]) / total
+        for each in some
+        for a, cut in zip(each.m.attributes, each.cuts, strict=True)
+        if cut.missing
+    }
+    pairs = together([each.m.attributes for each in some], [each.pair for each in some], missing)
+    tables = for_each(len(some), lambda i: some[i].table(pairs[i]))
+    out = list(measurements)
+    for i, table in zip(places, tables, strict=True):
+        out[i] = table
+    return out
 
 
 def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:
@@ -93,87 +103,80 @@ def has_trend(m: Measurement, cuts: Mapping[int, Cut]) -> bool:
     )
 
 
-def _as_trend(m: Measurement, cuts: Mapping[int, Cut], total: float) -> Measurement:
-    """The trend of a pair; the measurement itself if no trend explains it."""
-    mine = [cuts[a] for a in m.attributes]
-    bins = [
-        np.arange(len(cut.counts)) if measured is None else measured
-        for cut, measured in zip(mine, m.bins, strict=True)
-    ]
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A pair that is read as a trend.
+
+    Attributes:
+        m: what was measured.
+        cuts: of both attributes.
+        pair: what the cells tell.
+    """
+
+    m: Measurement
+    cuts: tuple[Cut, Cut]
+    pair: Pair
+
+    def table(self, pair: Pair) -> Measurement:
+        """The table of finer bins with a pair's correlations."""
+        finer = [
+            cut.finer if cut.halved and number_of_bins(cut.finer) > count else _bins(cut, measured)
+            for cut, measured, count in zip(
+                self.cuts, self.m.bins, self.m.counts.shape, strict=True
+            )
+        ]
+        masses = [
+            _masses(cut.counts, each, pair.total)
+            for cut, each in zip(self.cuts, finer, strict=True)
+        ]
+        slopes = np.square(pair.table(masses, STEP) - pair.table(masses, -STEP)) / (2 * STEP) ** 2
+        counts, sigma = pair.table(masses), np.empty(slopes.shape)
+        rows, columns = (n - gone for n, gone in zip(counts.shape, pair.missing, strict=True))
+        for block, told in (
+            ((slice(rows), slice(columns)), pair.present),
+            ((slice(rows), slice(columns, None)), pair.lacking[1]),
+            ((slice(rows, None), slice(columns)), pair.lacking[0]),
+            ((slice(rows, None), slice(columns, None)), pair.both),
+        ):
+            sigma[block] = told.error * math.sqrt(float(slopes[block].sum()))
+        sigma = np.maximum(sigma, LEAST_ERROR)
+        return replace(
+            self.m,
+            bins=tuple(finer),
+            counts=counts,
+            sigma=sigma if any(pair.missing) else float(sigma[0, 0]),
+            contrasts=(),
+            completed=False,
+            trend=1 + sum(told.shown != 0 for told in (pair.both, *pair.lacking)),
+        )
+
+
+def _read(m: Measurement, cuts: Mapping[int, Cut], total: float) -> _Read | None:
+    """A pair as a trend; None if no trend explains it."""
+    one, other = (cuts[a] for a in m.attributes)
+    bins = [_bins(cut, measured) for cut, measured in zip((one, other), m.bins, strict=True)]
     missing = [
         cut.missing and int((measured == measured[-1]).sum()) == 1 and count > 2
-        for cut, measured, count in zip(mine, bins, m.counts.shape, strict=True)
+        for cut, measured, count in zip((one, other), bins, m.counts.shape, strict=True)
     ]
-    if any(missing):
-        return _with_missing(m, mine, bins, missing, total)
-    one, other = (_scores(cut.counts, each) for cut, each in zip(mine, bins, strict=True))
-    tables = total * normal_tables(one, other, CORRELATIONS)
-    misfits = m.squares_of_each(tables)
-    beyond = misfits.min() - m.dimensions
-    if beyond > BEYOND * math.sqrt(2 * m.dimensions):
-        return m
-    correlation, error = posterior_of(misfits)
-    finer = [
-        cut.finer if cut.halved and number_of_bins(cut.finer) > count else measured
-        for cut, measured, count in zip(mine, bins, m.counts.shape, strict=True)
-    ]
-    one, other = (_scores(cut.counts, each) for cut, each in zip(mine, finer, strict=True))
-    steps = np.array([-STEP, 0.0, STEP]) + correlation
-    below, counts, above = total * normal_tables(one, other, steps)
-    slope = math.sqrt(float(np.square(above - below).sum())) / (2 * STEP)
-    sigma = max(error * slope, LEAST_ERROR)
-    return replace(
-        m, bins=tuple(finer), counts=counts, sigma=sigma, contrasts=(), completed=False, trend=1
-    )
-
-
-def _with_missing(
-    m: Measurement,
-    mine: Sequence[Cut],
-    bins: Sequence[Integers],
-    missing: Sequence[bool],
-    total: float,
-) -> Measurement:
-    """The trend of a pair in which a missing value has a bin of its own; the measurement itself if no
-    trend explains it.
-    """
-    masses = [_masses(cut.counts, each, total) for cut, each in zip(mine, bins, strict=True)]
-    # The noise of a contrast of two cells lies in one direction of two.
-    doubled = sum(m.counts.shape[axis] == 2 for axis in m.contrasts)
-    errors = m.errors * 2 ** (doubled / 2)
-    pair, misfit = told_by(Pair((missing[0], missing[1]), total), m.counts, errors, masses)
+    masses = [_masses(cut.counts, b, total) for cut, b in zip((one, other), bins, strict=True)]
+    pair, misfit = told_by(Pair((missing[0], missing[1]), total), m, masses)
     if misfit - m.dimensions > BEYOND * math.sqrt(2 * m.dimensions):
-        return m
-    finer = [
-        cut.finer if cut.halved and number_of_bins(cut.finer) > count else measured
-        for cut, measured, count in zip(mine, bins, m.counts.shape, strict=True)
-    ]
-    masses = [_masses(cut.counts, each, total) for cut, each in zip(mine, finer, strict=True)]
-    slopes = np.square(pair.table(masses, STEP) - pair.table(masses, -STEP)) / (2 * STEP) ** 2
-    counts, sigma = pair.table(masses), np.empty(slopes.shape)
-    rows, columns = (count - gone for count, gone in zip(counts.shape, missing, strict=True))
-    for block, told in (
-        ((slice(rows), slice(columns)), pair.present),
-        ((slice(rows), slice(columns, None)), pair.lacking[1]),
-        ((slice(rows, None), slice(columns)), pair.lacking[0]),
-    ):
-        sigma[block] = told.error * math.sqrt(float(slopes[block].sum()))
-    sigma[rows:, columns:] = pair.both.error
-    return replace(
-        m,
-        bins=tuple(finer),
-        counts=counts,
-        sigma=np.maximum(sigma, LEAST_ERROR),
-        contrasts=(),
-        completed=False,
-        trend=1 + sum(told.shown != 0 for told in (pair.both, *pair.lacking)),
-    )
+        return None
+    return _Read(m, (one, other), pair)
+
+
+def _bins(cut: Cut, measured: BinMap | None) -> Integers:
+    """A measurement's map value -> bin."""
+    return np.arange(len(cut.counts)) if measured is None else measured
 
 
 def _masses(counts: Floats, bins: Integers, total: float) -> Floats:
     """Records of bins [shape=(bins,), float64], of all records."""
     mass: Floats = np.bincount(bins, weights=np.maximum(counts, 0.0)).astype(np.float64)
-    return mass * (total / max(float(mass.sum()), TINY))
+    # Without a record all are in the last bin.
+    mass[-1] += not mass.any()
+    return mass * (total / float(mass.sum()))
 
 
 def without_noise(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -191,8 +194,3 @@ def _apart(m: Measurement) -> Floats:
 def number_of_bins(finer: Integers) -> int:
     """Number of bins of a map."""
     return int(finer.max()) + 1
-
-
-def _scores(counts: Floats, bins: Integers) -> Floats:
-    """Normal scores of the edges of bins [shape=(bins + 1,), float64]."""
-    return edge_scores(np.bincount(bins, weights=np.maximum(counts, 0.0)).astype(np.float64))

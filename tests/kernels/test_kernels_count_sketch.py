@@ -90,6 +90,14 @@ def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions, con
         np.testing.assert_array_equal(counters, expected)
 
 
+@pytest.mark.parametrize("sizes", [(3, 3, 3, 2, 5), (3, 3, 2, 3, 3)])
+def test_alternating_contrasts_side_by_side_are_those_of_a_loop(sizes):
+    digests, codes = table(150, sizes, 2)
+    contrasts = [g for g, size in enumerate(sizes) if size < 5]
+    expected = by_loop(digests, codes, sizes, 4, 13, contrasts)
+    np.testing.assert_array_equal(sketch(digests, codes, sizes, 4, 13, contrasts), expected)
+
+
 def test_buckets_and_signs_are_uniform_and_independent_from_one_repetition_to_the_next():
     log_buckets, repetitions, n = 3, 32, 40_000
     digests = np.arange(n, dtype=np.uint64)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from vertimrf.model.copula import FAR, normal_tables
 from vertimrf.model.measurement import Measurement, bin_table, contrasted
-from vertimrf.model.trend import FAR, Cut, as_trends, has_trend, normal_tables, without_noise
+from vertimrf.model.trend import Cut, as_trends, has_trend, without_noise
 from vertimrf.plan.binning import finer_bins, halves
 
 RECORDS = 4000

@@ -9,8 +9,8 @@ import pytest
 from builders import schema_of
 from scipy import special
 
+from vertimrf.model.copula import normal_tables
 from vertimrf.model.measurement import Measurement, contrasted
-from vertimrf.model.trend import normal_tables
 from vertimrf.server.cells import of_halves
 
 RECORDS, SIGMA, DRAWS = 5000.0, 60.0, 300

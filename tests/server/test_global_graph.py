@@ -307,3 +307,44 @@ def test_the_fit_starts_afresh_if_pairs_are_mostly_noise():
     ]
     assert combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).start is not None
     assert combine_graphs(plan_of(sizes, 3, tau=16), local, noisy, N).start is None
+
+
+@pytest.mark.parametrize("count", [12, 11])
+def test_a_forest_of_trends_is_what_the_fit_starts_from(count):
+    """Of a chain of trends, each neighbour's table is in the start as it is; of few columns, which are estimated alone, it is
+    not known so well."""
+    sizes = (4,) * count
+    codes = chain(sizes, 0.05)
+    local, crossing = everything(codes, sizes, count // 2)
+    local = [m for m in local if len(m.attributes) == 1 or m.attributes[1] == m.attributes[0] + 1]
+    local, crossing = (
+        [replace(m, trend=1) if len(m.attributes) == 2 else m for m in each]
+        for each in (local, crossing)
+    )
+    forest = global_graph._of_trends([m for m in (*local, *crossing) if len(m.attributes) == 2])
+    if count == 11:
+        assert not forest
+        return
+    assert sorted(m.attributes for m in forest) == [(i, i + 1) for i in range(11)]
+    graph = combine_graphs(plan_of(sizes, 6, tau=16), local, crossing, N)
+    assert {c for c in graph.tree.cliques if len(c) == 2} == {(i, i + 1) for i in range(11)}
+    for m in forest:
+        np.testing.assert_allclose(graph.start.marginal(m.attributes), m.counts, atol=0.05 * N)
+
+
+def test_without_a_step_a_fit_starts_from_the_forest(monkeypatch):
+    """Rough fits that take no step leave the tables of the forest: they are the start."""
+    sizes = (4,) * 12
+    codes = chain(sizes, 0.05)
+    local, crossing = everything(codes, sizes, 6)
+    local, crossing = (
+        [replace(m, trend=1) if len(m.attributes) == 2 else m for m in each]
+        for each in (local, crossing)
+    )
+    monkeypatch.setattr(
+        global_graph, "fit", lambda *args, warm=None, **more: warm or fit(*args, **more)
+    )
+    graph = combine_graphs(plan_of(sizes, 6, tau=16), local, crossing, N)
+    for a in range(11):
+        table = graph.start.marginal((a, a + 1))
+        assert np.trace(table) > 0.9 * N

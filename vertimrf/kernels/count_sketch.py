@@ -126,6 +126,38 @@ def odd(bits):  # type: ignore[no-untyped-def]
     return bits & np.uint32(1)
 
 
+@callee
+def _turns(layout, log_buckets):  # type: ignore[no-untyped-def]
+    """By alternating group and bucket, the sign of its function in a repetition of even parity
+    [shape=(d, buckets), int8]; no bucket without such a group.
+    """
+    some = False
+    for i in range(len(layout)):
+        some = some or layout[i, 2] != 0
+    turns = np.empty((len(layout), (1 << log_buckets) if some else 0), np.int8)
+    for i in range(len(layout)):
+        for b in range(turns.shape[1]):
+            turns[i, b] = 1 - 2 * np.int8(odd(np.uint32(layout[i, 2] & b)))
+    return turns
+
+
+@callee
+def _add_apart(apart, turns, number, j, row):  # type: ignore[no-untyped-def]
+    """Add the rows of two halves and of the missing value to a contrast's counters, and clear them.
+
+    Args:
+        apart: one row for each value [shape=(3, buckets), int32].
+        turns: signs of the group's function by bucket [shape=(buckets,), int8].
+        number: the part of its number that repetitions decide.
+        j: repetition.
+        row: counters, updated [shape=(buckets,), int32].
+    """
+    sign = 1 - 2 * np.int32(odd(np.uint32(np.uint64(number) & np.uint64(j))))
+    for b in range(len(row)):
+        row[b] += apart[0, b] - apart[1, b] + sign * np.int32(turns[b]) * apart[2, b]
+        apart[0, b] = apart[1, b] = apart[2, b] = 0
+
+
 @kernel
 def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
@@ -136,7 +168,8 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
     word = np.empty(TILE, np.uint64)
     place = np.empty(TILE, np.uint32)
     sign = np.empty(TILE, np.int32)
-    apart = np.zeros((0, 0), np.int32)
+    turns = _turns(layout, log_buckets)
+    apart = np.zeros((6, turns.shape[1]), np.int32)
     for w in range(begin, end):
         for first in range(0, n, TILE):
             count = min(TILE, n - first)
@@ -154,17 +187,35 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, state): 
                     i += 1
                     if layout[i - 1, 2]:
                         # Records of each value first have a row of their own.
-                        if not apart.size:
-                            apart = np.zeros((3, 1 << log_buckets), np.int32)
-                        for a in range(count):
-                            apart[code[a], place[a]] += sign[a]
-                        number = np.uint64(layout[i - 1, 2])
-                        inside = np.uint32(number & buckets)
-                        outside = odd(np.uint32((number >> np.uint64(log_buckets)) & np.uint64(j)))
-                        for b in range(apart.shape[1]):
-                            turn = np.int32(odd(inside & np.uint32(b)) ^ outside)
-                            table[0, b] += apart[0, b] - apart[1, b] + (1 - 2 * turn) * apart[2, b]
-                            apart[0, b] = apart[1, b] = apart[2, b] = 0
+                        if i < len(layout) and layout[i, 2]:
+                            # Two groups at once: a record's place and sign are read once.
+                            its_code = codes[i, first : first + count]
+                            i += 1
+                            for a in range(count):
+                                bucket, change = place[a], sign[a]
+                                apart[code[a], bucket] += change
+                                apart[3 + np.int64(its_code[a]), bucket] += change
+                            other = state[j, layout[i - 1, 0]]
+                            _add_apart(
+                                apart[3:], turns[i - 1], layout[i - 1, 2] >> log_buckets, j, other
+                            )
+                            _add_apart(
+                                apart[:3],
+                                turns[i - 2],
+                                layout[i - 2, 2] >> log_buckets,
+                                j,
+                                table[0],
+                            )
+                        else:
+                            for a in range(count):
+                                apart[code[a], place[a]] += sign[a]
+                            _add_apart(
+                                apart[:3],
+                                turns[i - 1],
+                                layout[i - 1, 2] >> log_buckets,
+                                j,
+                                table[0],
+                            )
                     elif layout[i - 1, 1]:
                         for a in range(count):
                             table[0, place[a]] += sign[a] * (1 - 2 * np.int32(code[a]))

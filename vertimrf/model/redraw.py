@@ -127,7 +127,7 @@ class Noise:
             counts = bin_table(counts, m.bins, m.counts.shape)
             counts += contrasted(m.sigma * rng.standard_normal(counts.shape), m.contrasts)
             out.append(replace(m, counts=counts))
-        read = {a for i in self.trends for a in self.measurements[i].attributes}
+        halved = {a for i in self.trends for a in self.measurements[i].attributes}
         # The model has the bins of trends as classes.
         cuts = {
             a: Cut(
@@ -136,10 +136,11 @@ class Noise:
                 halved=True,
                 missing=a in self.missing,
             )
-            for a in read
+            for a in halved
         }
-        for i in self.trends:
-            (out[i],) = as_trends([out[i]], cuts, field.total)
+        read = as_trends([out[i] for i in self.trends], cuts, field.total)
+        for i, trend in zip(self.trends, read, strict=True):
+            out[i] = trend
         return without_noise(out)
 
     def parts(self) -> Arrays:

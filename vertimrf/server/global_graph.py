@@ -31,6 +31,7 @@ from ..model.clique_budget import CliqueBudget
 from ..model.domain_compression import compressed_sizes, compression_maps
 from ..model.evidence import stand_out
 from ..model.fit import FitOptions, fit
+from ..model.jointly import LEAST_VARIABLES
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import (
@@ -138,7 +139,7 @@ def combine_graphs(
         one_way = one_way_margins(local)
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
         pairs = [m for m in larger if len(m.attributes) == 2]
-        forest = _forest(local, larger) if raw else []
+        forest = _forest(local, larger) if raw else _of_trends(larger)
         for m in forest:
             budget.try_clique(m.attributes)
         if forest:
@@ -326,6 +327,25 @@ def _forest(local: Sequence[Measurement], larger: Sequence[Measurement]) -> list
     able = set(larger)
     read = [m for m in local if m.trend and m in able]
     return [read[i] for i in _spanning_forest(read, range(len(read)))]
+
+
+def _of_trends(larger: Sequence[Measurement]) -> list[Measurement]:
+    """The spanning forest of the trends that tell most (Chow and Liu, 1968); none if few columns have
+    trends, which then are estimated alone.
+    """
+    trends = [m for m in larger if m.trend]
+    if len({a for m in trends for a in m.attributes}) < LEAST_VARIABLES:
+        return []
+    told = np.array([_told(m) for m in trends])
+    order = sorted(np.flatnonzero(told > 0).tolist(), key=lambda i: (-told[i], i))
+    return [trends[i] for i in _spanning_forest(trends, order)]
+
+
+def _told(m: Measurement) -> float:
+    """What the columns of a table tell of each other, in nats times records."""
+    apart = np.outer(*m.sums) / m.counts.sum()
+    some = m.counts > 0
+    return float((m.counts[some] * np.log(m.counts[some] / apart[some])).sum())
 
 
 def _expected(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> list[Floats]:

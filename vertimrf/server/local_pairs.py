@@ -24,12 +24,13 @@ import numpy as np
 
 from ..arrays import Floats, Integers, Ints
 from ..kernels.jit import for_each
+from ..model.copula import LEAST_ERROR, SHOWN, edge_scores, normal_tables, posterior
 from ..model.domain_compression import compress
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import BinMap, Measurement, contrasted
 from ..model.raking import raked
-from ..model.trend import BEYOND, LEAST_ERROR, SHOWN, STEP, edge_scores, normal_tables, posterior
+from ..model.trend import BEYOND, STEP
 from ..plan.binning import choose_bins
 from ..plan.schema import Schema
 

@@ -430,7 +430,8 @@ class Server:
         others = [m for m in local if not plan.chooses(m.attributes)]
         measured = [*others, *raw]
         read = read_pairs(plan.schema, initial, raw, total)
-        known = [[*as_trends(others, cut, total), *read], as_trends(crossing, cut, total)]
+        trends = as_trends([*others, *crossing], cut, total)
+        known = [[*trends[: len(others)], *read], trends[len(others) :]]
         local, crossing = map(without_noise, known)
         options.progress.step("global graph")
         with clock("GraphCom"):

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.audit.faults import FAULTS, found
 from benchmarks.audit.register import CASES, NOT_AUDITED
+from benchmarks.audit.tight import PRECISE, PURE, TRIES, USUAL, LessNoise, outside
 from vertimrf.privacy.ledger import Kind
 from vertimrf.releases.register import KINDS, kind_of
 
@@ -66,3 +67,25 @@ def test_a_planted_mistake_of_a_new_sort_is_found(name, tmp_path):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_mistake_is_found(name, tmp_path):
     assert found(name, tmp_path)
+
+
+@pytest.mark.parametrize("test", PURE, ids=lambda test: test.__name__)
+def test_a_pure_epsilon_is_found_from_outside_and_no_more(test):
+    # Errors are .02 of what is stated and less.
+    outcome = test(TRIES[test])
+    assert not outcome.broken
+    assert outcome.ratio > 0.9
+    assert test(2000, less=0.1).broken
+
+
+def test_mu_is_found_from_outside_and_no_more(tmp_path):
+    case, _ = PRECISE[0]
+    for one in outside(case, tmp_path, 400):
+        assert not one.broken
+        if one.release in ("record count", "one-way marginals"):
+            # Five standard errors of .06 and .05 of what is stated.
+            assert abs(one.ratio - 1) < 5 * one.error / one.stated
+    # With a tenth of the noise: ten times as much, and the bound passes what is stated.
+    less = {one.release: one for one in outside(USUAL[0], tmp_path, 300, source=LessNoise)}
+    assert less["one-way marginals"].broken
+    assert less["record count"].broken

@@ -6,11 +6,13 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from unittest import mock
 
 import numpy as np
 
 from vertimrf import Attribute, Party, PlanOptions, Schema, Secret, VertiMRFError, make_plan
+from vertimrf.plan.plan import Plan
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.releases.count_sketches import encoding
 from vertimrf.tables.read_options import ReadOptions
@@ -36,6 +38,48 @@ VICTIMS = {
 }
 
 
+# Said where nothing was compared.
+NOTHING = "every file is refused, so nothing was compared"
+# Those that can stand in place of another record without a change of the number of rows.
+REPLACING = ("a usual record", "no age")
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a case came to.
+
+    Attributes:
+        draws: draws of noise that were compared, over all pairs of files.
+        faults: a sentence for every one.
+        part: largest part of the ledger's cost (zCDP) of this party's Gaussian noise that a pair of
+            files used; None where no such noise is drawn.
+        kinds: kinds of the ledger's entries that the case is about.
+    """
+
+    draws: int
+    faults: tuple[str, ...]
+    part: float | None
+    kinds: frozenset[str]
+
+
+class Audit(Protocol):
+    """A kind of release in the register (:mod:`.register`).
+
+    Attributes:
+        name: what is released.
+    """
+
+    name: str
+
+    def audit(self, folder: Path, seed: int = 1) -> Audited:
+        """Run it on pairs of neighbouring files.
+
+        Args:
+            folder: for files.
+            seed: of the noise.
+        """
+
+
 @dataclass(frozen=True)
 class Case:
     """A kind of release.
@@ -48,6 +92,7 @@ class Case:
         alone: whether there is no other party.
         bins: of the age.
         person: records of a person.
+        replaced: whether neighbours differ by what one record holds, and not by a record.
     """
 
     name: str
@@ -57,25 +102,11 @@ class Case:
     alone: bool = False
     bins: int = 5
     person: int = 1
+    replaced: bool = False
 
-
-CASES = (
-    Case("record count, one-way and larger marginals, count sketches"),
-    Case("R-scores and a limited graph", {"tau": 40, "epsilon": 8.0}, wide=6),
-    Case("pairs chosen one by one", {"tau": 2000}, wide=6, alone=True),
-    Case(
-        "pairs chosen beside analyses",
-        {"tau": 5000, "workload": ["age ~ ward"]},
-        wide=24,
-        alone=True,
-    ),
-    Case("many columns, each too long for pairs", wide=24, bins=25),
-    Case("agreement on a shared column", shared=True),
-    Case("several records of a person", {"records_per_person": 2}, person=2),
-    Case("analyses asked for", {"workload": ["age ~ smoker + ward"]}, wide=3),
-    Case("independent columns", {"local_models": False}),
-    Case("more budget", {"epsilon": 20.0}),
-)
+    def audit(self, folder: Path, seed: int = 1) -> Audited:
+        """Run the case on all its neighbours (:func:`audited`)."""
+        return audited(self, folder, seed)
 
 
 def schema_of(case: Case) -> Schema:
@@ -123,6 +154,8 @@ def neighbours(case: Case, folder: Path) -> Iterator[tuple[str, Path, Path]]:
     header = ("id", "age", "smoker", "ward", "code", *(f"w{i}" for i in range(case.wide)))
     rows = rows_of(case, 0)
     for number, (what, record) in enumerate(VICTIMS.items()):
+        if case.replaced and what not in REPLACING:
+            continue
         own = [row for row in rows if row[0] != record[0] or record[0] == "p7"]
         if len(record) == 5:
             record = (*record, *("1",) * case.wide)
@@ -131,27 +164,18 @@ def neighbours(case: Case, folder: Path) -> Iterator[tuple[str, Path, Path]]:
         if case.person > 1:
             own = [(f"q{i // case.person}", *row) for i, row in enumerate(own)]
             more = [("v", f"{record[0]}{i}", *record[1:]) for i in range(case.person)]
+        if case.replaced:
+            # The same id with other values.
+            own[place:place] = [(record[0], "30", "no", "2", "b", *("0",) * case.wide)]
+            rest = [*own[:place], *own[place + 1 :]]
+            pair = [*rest[:place], *more, *rest[place:]], own
+        else:
+            pair = [*own[:place], *more, *own[place:]], own
         paths = folder / f"{number}with.csv", folder / f"{number}without.csv"
-        for path, some in zip(paths, ([*own[:place], *more, *own[place:]], own), strict=True):
+        for path, some in zip(paths, pair, strict=True):
             with path.open("w", newline="") as file:
                 csv.writer(file).writerows([("pid",) * (case.person > 1) + header, *some])
         yield what, *paths
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What a case came to.
-
-    Attributes:
-        draws: draws of noise that were compared, over all pairs of files.
-        faults: a sentence for every one.
-        part: largest part of the ledger's cost (zCDP) of this party's Gaussian noise that a pair of
-            files used.
-    """
-
-    draws: int
-    faults: tuple[str, ...]
-    part: float
 
 
 def audited(case: Case, folder: Path, seed: int = 1) -> Audited:
@@ -162,16 +186,10 @@ def audited(case: Case, folder: Path, seed: int = 1) -> Audited:
         folder: for files.
         seed: of the noise.
     """
-    options = dict(case.options)
-    epsilon = options.pop("epsilon", 1.0)
-    size = 20_000 if case.person == 1 else 100_000
-    planning = PlanOptions(
-        expected_records=RECORDS, message_bytes=size, even_if_useless=True, **options
-    )
-    plan = make_plan(schema_of(case), epsilon, planning, nonce="audit")
+    plan = plan_of(case)
     entries = entries_of(plan.ledger(), "hospital")
     allowed = sum(e.event.rho for e in entries if isinstance(e.event, GaussianEvent))
-    draws, faults, part = 0, [], 0.0
+    draws, faults, part, made = 0, [], 0.0, 0
     for what, *paths in neighbours(case, folder):
         first = Recorder(seed=seed)
         one = message_of(plan, paths[0], first, case)
@@ -181,11 +199,25 @@ def audited(case: Case, folder: Path, seed: int = 1) -> Audited:
         if (one is None) != (other is None):
             found = ["one of the two files is refused"]
         elif one is not None:
+            made += 1
             found += same_message(one, other, first.draws, case.person)
         faults += [f"{case.name}, {what}: {fault}" for fault in found]
         draws += len(first.draws)
         part = max(part, spent(first.draws, second.draws) / allowed)
-    return Audited(draws, tuple(faults), part)
+    if not made:
+        faults.append(f"{case.name}: {NOTHING}")
+    kinds = frozenset(str(entry.kind) for entry in plan.ledger().entries)
+    return Audited(draws, tuple(faults), part, kinds)
+
+
+def plan_of(case: Case) -> Plan:
+    """The plan of a case."""
+    options = dict(case.options)
+    epsilon = options.pop("epsilon", 1.0)
+    if "keys" not in options:
+        options["message_bytes"] = 20_000 if case.person == 1 else 100_000
+    planning = PlanOptions(expected_records=RECORDS, even_if_useless=True, **options)
+    return make_plan(schema_of(case), epsilon, planning, nonce="audit")
 
 
 def message_of(plan, path: Path, noise: Recorder, case: Case):

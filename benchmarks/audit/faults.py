@@ -2,7 +2,7 @@
 
 They are of kinds that audits found in other libraries: less noise than stated, a larger change than
 stated, a figure without noise, the same noise twice, a decision by exact figures, a release that is
-not in the ledger.
+not in the ledger, a key that is used under two plans.
 """
 
 from __future__ import annotations
@@ -10,19 +10,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
 from msgspec import structs
 
 import vertimrf.party.party as party
+from vertimrf import trial
+from vertimrf.columns.private import PrivateNumbers, PrivateValues
 from vertimrf.errors import TableError
-from vertimrf.party import local_model
+from vertimrf.keys import PrivateKey
+from vertimrf.party import local_model, private_domains
 from vertimrf.party.party import Party
+from vertimrf.privacy import noise as privacy_noise
+from vertimrf.privacy.noise import KeyedNoise
 from vertimrf.releases.count_sketches import encoding
+from vertimrf.releases.encrypted_counts import encoding as encrypted
+from vertimrf.releases.randomised_responses import encoding as responses
+from vertimrf.releases.scheduled_pairs.encoding import SketchEncoder
 
-from . import cases
+from . import before_plan, cases, register
 
 Planted = Callable[[], AbstractContextManager]
 
@@ -193,6 +201,151 @@ def _ledger_without(kind: str) -> Iterator[None]:
         yield
 
 
+def _with(owner, name: str, method: Callable) -> Planted:
+    """A method or function is another one, which is given the original first."""
+    original = getattr(owner, name)
+
+    def replaced(*given, **named):
+        return method(original, *given, **named)
+
+    return lambda: mock.patch.object(owner, name, replaced)
+
+
+def _fine_of_less_noise(self, original, records, noise):
+    rows = range(len(self._attributes), len(records.attributes))
+    sigma = self._plan.local[self._index].fine_sigma / 2
+    return tuple(noise.gaussian(n, sigma) for n in records.marginals([(r,) for r in rows], {}))
+
+
+def _agreement_of_exact_counts(self, original, records, one_way, noise):
+    """Agreement sketches are published in steps that follow from exact counts."""
+    return original(
+        self, records, {a: counts + records.count for a, counts in one_way.items()}, noise
+    )
+
+
+def _two_sketches(original, self, digests, codes, progress):
+    """Each record is added with its neighbour's values as well."""
+    original(self, digests, codes, progress)
+    original(self, digests, np.roll(codes, 1, axis=1).copy(), progress)
+
+
+def _levels_by_place(original, self, digests, codes, progress):
+    """Levels are drawn by the place of a record in the table, and not by its id."""
+    original(self, np.arange(digests.size, dtype=np.uint64)[np.argsort(codes[0])], codes, progress)
+
+
+def _responses_of_the_row_before(original, plan, attributes, digests, codes, key, entropy):
+    mixed = codes + np.roll(codes, 1, axis=1)
+    sizes = np.array([plan.sizes[a] for a in attributes], codes.dtype)
+    mixed %= sizes[:, None]
+    return original(plan, attributes, digests, mixed, key, entropy)
+
+
+def _responses_in_order_of_values(original, plan, attributes, digests, codes, key, entropy):
+    order = np.lexsort(codes)
+    return original(plan, attributes, digests, codes[:, order], key, entropy)
+
+
+def _tables_of_less_noise(original, self, answers, noise):
+    return original(self, answers, lambda exact: _HalfNoise(noise(exact)))
+
+
+class _HalfNoise:
+    """Noise of half of the scale that is asked for."""
+
+    def __init__(self, noise):
+        self._noise = noise
+
+    def __getattr__(self, name):
+        return getattr(self._noise, name)
+
+    def gaussian(self, values, sigma):
+        return self._noise.gaussian(values, sigma / 2)
+
+    def geometrics(self, values, scale):
+        return self._noise.geometrics(values, scale / 2)
+
+
+def _files_as_long_as_the_table(original, self, *given):
+    return original(self, *given) | {"more": "x" * len(self.digests)}
+
+
+def _counted_exactly(original, plan, derive, records):
+    return records
+
+
+def _answer_noise_of_values(original, self, party, rows, noise):
+    """How much noise an answer has depends on how many values occur."""
+    noise(b"").gaussian(np.zeros(int(self.codes.max(axis=1).sum() + (self.codes >= 0).sum())), 1.0)
+    return original(self, party, rows, noise)
+
+
+def _tables_twice(original, self, answers, noise):
+    original(self, answers, noise)
+    return original(self, answers, noise)
+
+
+def _listed_exactly(original, self, cells, search):
+    _, events = original(self, cells, search)
+    return self.listed(tuple(sorted(cells)[-5:])), events
+
+
+def _bounds_of_exact_numbers(original, self, cells, search):
+    found, events = original(self, cells, search)
+    if cells.size and found is not None and not self.bounded:
+        found = replace(self.known, edges=(float(cells.min()), float(cells.max()) + 1.0), type=None)
+    return found, events
+
+
+def _half_the_noise(original, epsilon, delta, sensitivity, noise):
+    return original(epsilon, delta, sensitivity, _HalfNoise(noise))
+
+
+def _planned_exactly(original, schema, table, epsilon, planning, spent=()):
+    return original(
+        schema, table, epsilon, replace(planning, expected_records=table.records), spent
+    )
+
+
+@contextmanager
+def _noise_of_the_plan() -> Iterator[None]:
+    original = KeyedNoise._draw
+
+    def draw(self, law, parameter, exact):
+        return original(self, law, parameter, np.zeros_like(exact))
+
+    with (
+        mock.patch.object(party, "table_digest", return_value=bytes(32)),
+        mock.patch.object(KeyedNoise, "_draw", draw),
+    ):
+        yield
+
+
+@contextmanager
+def _prior_without(kind: str) -> Iterator[None]:
+    original = before_plan.prior_entries
+    some = lambda plan: [entry for entry in original(plan) if entry.kind != kind]  # noqa: E731
+    with mock.patch.object(before_plan, "prior_entries", some):
+        yield
+
+
+@dataclass(frozen=True)
+class About:
+    """A mistake that only some kinds of release can show.
+
+    Attributes:
+        case: the beginning of their names.
+        planted: plants it.
+    """
+
+    case: str
+    planted: Planted
+
+    def __call__(self) -> AbstractContextManager:
+        return self.planted()
+
+
 FAULTS: dict[str, Planted] = {
     "one-way marginals have half of their noise": _local(one_way_sigma=0.5),
     "one-way marginals have nine tenths of their noise": _local(one_way_sigma=0.9),
@@ -225,14 +378,103 @@ FAULTS: dict[str, Planted] = {
     "larger marginals are not in the ledger": lambda: _ledger_without("larger marginals"),
     "the record count is not in the ledger": lambda: _ledger_without("record count"),
     "R-scores are not in the ledger": lambda: _ledger_without("R-scores"),
+    "fine marginals have half of their noise": _with_party("_fine", _fine_of_less_noise),
+    "agreement sketches have noise from the exact count": About(
+        "agreement", _with_party("_agreement", _agreement_of_exact_counts)
+    ),
+    **{
+        name: About("scheduled", planted)
+        for name, planted in {
+            "a record enters two sketches under a key": _with(
+                SketchEncoder, "_encode", _two_sketches
+            ),
+            "levels follow from the place of a record": _with(
+                SketchEncoder, "_encode", _levels_by_place
+            ),
+        }.items()
+    },
+    **{
+        name: About("randomised", planted)
+        for name, planted in {
+            "responses depend on the record before": _with(
+                responses, "respond", _responses_of_the_row_before
+            ),
+            "rows of responses are in the order of values": _with(
+                responses, "respond", _responses_in_order_of_values
+            ),
+        }.items()
+    },
+    **{
+        name: About("encrypted", planted)
+        for name, planted in {
+            "tables of encrypted counts have half of their noise": _with(
+                encrypted.Steps, "tables", _tables_of_less_noise
+            ),
+            "encrypted counts are not in the ledger": lambda: _ledger_without("encrypted counts"),
+            "tables of encrypted counts are released twice": _with(
+                encrypted.Steps, "tables", _tables_twice
+            ),
+            "the record count of encrypted counts has no noise": _with(
+                encrypted, "noisy_count", _counted_exactly
+            ),
+            "files between parties are as long as the table": _with(
+                encrypted.Steps, "_header", _files_as_long_as_the_table
+            ),
+            "draws of an answer depend on its values": _with(
+                encrypted.Steps, "answer", _answer_noise_of_values
+            ),
+        }.items()
+    },
+    **{
+        name: About("private", planted)
+        for name, planted in {
+            "values are listed that no noise hides": _with(PrivateValues, "find", _listed_exactly),
+            "bounds follow from the numbers": _with(
+                PrivateNumbers, "find", _bounds_of_exact_numbers
+            ),
+            "a search has half of its noise": _with(private_domains, "Search", _half_the_noise),
+            "a search of values is not in the ledger": lambda: _prior_without("values"),
+        }.items()
+    },
+    "a plan is made for the exact number of records": About(
+        "the number of", _with(trial, "plan_for", _planned_exactly)
+    ),
+    "the number to plan with is not in the ledger": About(
+        "the number of", lambda: _prior_without("planning count")
+    ),
+    **{
+        name: About("keys", planted)
+        for name, planted in {
+            "noise keys are the same under all plans": _with(
+                PrivateKey,
+                "derive",
+                lambda derive, key, plan, purpose: derive(key, b"", purpose.split(",")[0]),
+            ),
+            "hash keys are the same under all plans": _with(
+                party,
+                "derive",
+                lambda derive, secret, plan, purpose: derive(secret, b"", purpose=purpose),
+            ),
+            "noise follows from the plan alone": _noise_of_the_plan,
+            "every draw of a message has the same noise": _with(
+                KeyedNoise,
+                "_draw",
+                lambda draw, self, *given: privacy_noise.Stream(self._key + bytes(32)),
+            ),
+        }.items()
+    },
 }
 
 
 def found(name: str, folder, some=None) -> tuple[str, ...]:
     """What the audit says while a mistake is planted; the first case that finds it."""
-    for case in cases.CASES if some is None else some:
-        with FAULTS[name]():
-            faults = cases.audited(case, folder).faults
+    planted = FAULTS[name]
+    about = planted.case if isinstance(planted, About) else ""
+    for case in register.CASES if some is None else some:
+        if not case.name.startswith(about):
+            continue
+        with planted():
+            faults = case.audit(folder).faults
         if faults:
             return faults
     return ()

@@ -9,8 +9,8 @@ another way than through noise:
 - exact values that noise is added to, and that differ by more than the ledger's event allows;
 - a message that differs, although all noisy figures are the same: a value left without noise.
 
-Count sketches add their noise inside a kernel, from a stream of random bytes. There the exact counters
-are compared, and published codes may differ only where counters do.
+Sketches and responses add their noise inside a kernel, from a stream of random bytes. There the exact
+counters or levels are compared, and published codes may differ only where these do.
 """
 
 from __future__ import annotations
@@ -20,12 +20,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec.structs import replace
 
 from vertimrf.privacy.choice import ChoiceEvent
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, ThresholdEvent
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    ThresholdEvent,
+)
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.releases.count_sketches.encoding import CountSketchEncoder
+from vertimrf.releases.encoder import Encoder, LevelEncoder
 
 
 @dataclass
@@ -35,8 +44,8 @@ class Draw:
     Attributes:
         law: "gaussian", "geometric", "choice" or "bytes".
         parameter: of the law; 0 for bytes.
-        exact: what noise was added to [int64]; of bytes, the exact counters of count sketches.
-        result: what was released, or the function that gives the bytes.
+        exact: what noise was added to [int64]; of bytes, the exact counters or levels of sketches.
+        result: what was released; of bytes, their seed.
         encoder: of bytes, the encoder that asked; None if another asked.
     """
 
@@ -44,7 +53,7 @@ class Draw:
     parameter: float
     exact: np.ndarray
     result: object = None
-    encoder: CountSketchEncoder | None = None
+    encoder: Encoder | None = None
 
 
 @dataclass
@@ -78,6 +87,11 @@ class Recorder(FixedNoise):
             self.faults.append(f"draw {place} ({draw.law}) is made of one file alone")
             return make()
         first = self.earlier[place]
+        if draw.law == first.law == "geometric" and draw.parameter == first.parameter:
+            aligned = _one_value_more(first, draw)
+            if aligned is not None:
+                draw.exact, draw.result = aligned[0], aligned[1]
+                return aligned[2]
         for what, one, other in (
             ("law", first.law, draw.law),
             ("parameter", first.parameter, draw.parameter),
@@ -107,7 +121,7 @@ class Recorder(FixedNoise):
     def stream(self, exact):
         encoder = getattr(exact, "__self__", None)
         counters = np.empty(0, np.int64)
-        if isinstance(encoder, CountSketchEncoder):
+        if isinstance(encoder, Encoder):
             counters = encoder._state.astype(np.int64)
         else:
             encoder = None
@@ -115,6 +129,31 @@ class Recorder(FixedNoise):
         # The same bytes for both files, each time from the front.
         self._next(Draw("bytes", 0.0, counters, None, encoder), lambda: seed)
         return FixedNoise(seed).stream(lambda: b"")
+
+
+def _one_value_more(first: Draw, draw: Draw) -> tuple[np.ndarray, object, object] | None:
+    """Match noisy counts of the values that occur in two tables, one of which has one value more.
+
+    The count of that value counts as 0 in the other table. Its noisy count is below every threshold
+    there, and so it is here: what this hides is what the threshold's delta is for.
+
+    Returns:
+        The exact counts of this draw as the first run numbers them, the first run's result, and the
+        result for this draw; None if the draws match as they are, or in no such way.
+    """
+    one, other = first.exact, draw.exact
+    if one.ndim != 1 or abs(one.size - other.size) != 1:
+        return None
+    longer, shorter = (one, other) if one.size > other.size else (other, one)
+    place = next((i for i, n in enumerate(shorter) if longer[i] != n), shorter.size)
+    if not np.array_equal(np.delete(longer, place), shorter):
+        return None
+    if one.size > other.size:
+        return np.insert(other, place, 0), first.result, np.delete(first.result, place)
+    # The first run has no such value: it is not shown here, and its count is compared with 0.
+    first.exact = np.insert(one, place, 0)
+    first.result = np.insert(first.result, place, -(2**40))
+    return other, first.result, first.result
 
 
 def compared(
@@ -139,8 +178,10 @@ def compared(
             continue
         change = (other.exact - one.exact).ravel()
         if one.law == "bytes":
-            if one.encoder is not None:
+            if isinstance(one.encoder, CountSketchEncoder):
                 yield from _sketched(place, change.reshape(one.exact.shape), one.encoder, person)
+            elif isinstance(one.encoder, LevelEncoder):
+                yield from _levelled(place, change, one.encoder, person)
             continue
         yield from _spent(place, one, change, left)
 
@@ -230,6 +271,25 @@ def _sketched(
         yield f"draw {place}: a record has {buckets.max()} buckets in one repetition"
 
 
+def _levelled(place: int, change: np.ndarray, encoder: LevelEncoder, person: int) -> Iterator[str]:
+    """What a record may do to levels of scheduled pairs: under each key it enters one sketch of this
+    party, and what it enters gets no lower.
+
+    Args:
+        place: number of the draw.
+        change: difference of the exact levels, second file less first [shape=(n,)].
+        encoder: the encoder.
+        person: records of a person.
+    """
+    edges = np.cumsum([0, *(size * keys for size, keys in encoder._shapes)])
+    for number, (size, keys) in enumerate(encoder._shapes):
+        moved = change[edges[number] : edges[number + 1]].reshape(size, keys)
+        if ((moved != 0).sum(axis=0) > person).any():
+            yield f"draw {place}: a record enters several sketches under a key of pair {number}"
+        if (moved > 0).any() and (moved < 0).any():
+            yield f"draw {place}: a record raises levels of pair {number} and lowers others"
+
+
 def spent(first: Sequence[Draw], second: Sequence[Draw]) -> float:
     """What Gaussian draws cost these two files, as a sum of (change / sigma)^2 / 2 (zCDP)."""
     return sum(
@@ -261,14 +321,28 @@ def same_message(one, other, first: Sequence[Draw], person: int = 1) -> Iterator
         if _differ(getattr(one, what), getattr(other, what)):
             yield f"{what} of the messages differ although noisy figures do not"
     pieces = (*one.sketches, *one.agreement), (*other.sketches, *other.agreement)
-    counters = [draw for draw in first if draw.encoder is not None]
-    if counters:
-        most = person * sum(
-            draw.encoder._plan.repetitions * len(draw.encoder._groups) for draw in counters
-        )
-        changed = sum(int((a != b).sum()) for a, b in zip(*pieces, strict=True))
-        if changed > most:
-            yield f"{changed} codes of sketches differ, and a person has at most {most} counters"
+    if [each.shape for each in pieces[0]] != [each.shape for each in pieces[1]]:
+        yield "the messages' sketches have other shapes"
+        return
+    places = [np.argwhere(a != b) for a, b in zip(*pieces, strict=True)]
+    if any(draw.law == "bytes" and draw.encoder is None for draw in first):
+        # Responses: those of one row, one for each attribute.
+        rows = {int(row) for each in places for _, row in each}
+        if len(rows) > person:
+            yield f"responses of {len(rows)} rows differ"
+        return
+    changed, most = sum(map(len, places)), person * sum(_changes(draw.encoder) for draw in first)
+    if changed > most:
+        yield f"{changed} codes of sketches differ, and a person changes at most {most}"
+
+
+def _changes(encoder: Encoder | None) -> int:
+    """Published codes of an encoder that one record may change."""
+    if isinstance(encoder, CountSketchEncoder):
+        return encoder._plan.repetitions * len(encoder._groups)
+    if isinstance(encoder, LevelEncoder):
+        return sum(keys for _, keys in encoder._shapes)
+    return 0
 
 
 def _differ(one, other) -> bool:
@@ -279,9 +353,16 @@ def _differ(one, other) -> bool:
 
 
 def entries_of(ledger, party: str) -> list[LedgerEntry]:
-    """The ledger's entries of a party, without those of sketches across parties."""
-    return [
-        entry
-        for entry in ledger.entries
-        if entry.party == party and not isinstance(entry.event, CountSketchEvent)
-    ]
+    """The ledger's entries of a party: of entries of several parties with a noise each, its part.
+
+    Without sketches and responses, whose noise is not drawn one by one.
+    """
+    out = []
+    for entry in ledger.entries:
+        if entry.masked:
+            out += [replace(entry, event=p.event) for p in entry.parts if p.party == party]
+        elif entry.party == party and not isinstance(
+            entry.event, CountSketchEvent | SketchEvent | GRREvent
+        ):
+            out.append(entry)
+    return out

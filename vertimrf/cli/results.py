@@ -133,11 +133,23 @@ def report(
 @click.argument("file")
 @click.option("--key", help="With a sealed file: file of the receiver's private key.")
 @click.option("--plan", "plan_file", help="With a sealed file: its plan.")
-def inspect(file: str, key: str | None, plan_file: str | None) -> None:
+@click.option(
+    "--filing",
+    is_flag=True,
+    help="Of a plan, a model or a run's folder: its entry for the public registry of deployments, as YAML.",
+)
+def inspect(file: str, key: str | None, plan_file: str | None, filing: bool) -> None:
     """Describe a file: a plan with its ledger, a message, a model, a schema, a key, or a report.
 
     A sealed file shows only its header, or with --key and --plan its contents.
     """
+    if filing:
+        from ..report.filing import filing as entry
+
+        if key or plan_file:
+            raise PlanError("--filing takes no --key and no --plan: name a plan, a model or a run.")
+        click.echo(entry(file), nl=False)
+        return
     from ..keys import PrivateKey
     from ..plan.plan import Plan
     from .inspect import describe

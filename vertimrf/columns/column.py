@@ -454,7 +454,7 @@ class Attribute(ABC):
     # Files.
 
     @abstractmethod
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """What SDV's metadata say of the column."""
 
     def to_json(self) -> Fields:

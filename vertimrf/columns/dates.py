@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Fields, Flags, Floats
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, to_number, to_text, zone_of
 from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
@@ -176,7 +176,7 @@ class Dates(Numbers):
         usual = pa.date32() if self.calendar == "date" else pa.time32("s")
         return whole.cast(pa.int32()).cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
 
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """See :class:`Attribute`."""
         return {"sdtype": "datetime", "datetime_format": self.format or ISO[self.calendar]}
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints, Texts
 from ..errors import SchemaError
-from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
+from .cell_types import SINGLES, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
 from .edges import drafted_edges
 from .inside import Span, numbers_inside, shape_inside, shares_inside
@@ -432,12 +432,10 @@ class Numbers(Attribute, domain="edges"):
         wide = whole if self.type == "uint64" else whole.view(np.int64)
         return typed_numbers(pa.array(wide, mask=missing), self.type)
 
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """See :class:`Attribute`."""
-        kind = "Int64" if self.whole else "Float"
-        if self.type in WHOLE:
-            kind = self.type.replace("int", "Int").replace("u", "U")
-        return {"sdtype": "numerical", "computer_representation": kind}
+        known = {} if self.digits is None else {"decimal_places": self.digits}
+        return {"sdtype": "numerical", **known}
 
     def _written(self) -> Fields:
         lists = {"edges": self.edges, "points": self.points, "grid": self.grid}

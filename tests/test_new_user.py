@@ -745,7 +745,7 @@ def test_a_condition_is_written_as_in_a_schema_whatever_the_format_of_the_data()
         (code, np.array([1, 2]), [1, 2]),
     ):
         assert allowed(attribute, value, lambda: np.ones(2))[0].tolist() == codes
-    with pytest.raises(vertimrf.VertiMRFError, match="'1.500' may be 1.5, or 1500 as column"):
+    with pytest.raises(vertimrf.VertiMRFError, match=r"'1\.500' may be 1\.5, or 1500 as column"):
         allowed(price, "1.500", lambda: np.ones(2))
     with pytest.raises(vertimrf.VertiMRFError, match="not values of one kind"):
         allowed(code, 2**70, lambda: np.ones(5))

@@ -155,7 +155,7 @@ def test_text_columns_of_frames_come_back_in_their_notation():
         "day": [f"{at:%d.%m.%Y}" for at in MOMENTS],
         "clock": [f"{at:%H:%M}" for at in MOMENTS],
         "at": [f"{at:%Y-%m-%d %H:%M}" for at in MOMENTS],
-        "id": [f"{i % 40:04d}" for i in range(N)],
+        "zip": [f"{i % 40:04d}" for i in range(N)],
     }
     frame = pd.DataFrame(texts)
     attributes = draft_schema(frame).schema.attributes

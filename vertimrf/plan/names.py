@@ -1,4 +1,4 @@
-"""Names of columns in text that people write: plain, or between backticks."""
+"""Names of columns: in text that people write, plain or between backticks; and one name of two columns."""
 
 from __future__ import annotations
 
@@ -41,3 +41,13 @@ def columns_of(parties: Any) -> dict[str, tuple[Attribute, ...]]:
             return out
         said = f"dict of {type(other[0]).__name__ if other else 'other values'}"
     raise SchemaError(f"The parties are a {said}; give a list of Attribute by name of party.")
+
+
+def clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
+    """Describe how the attributes of one name at two parties differ."""
+    how = (
+        "with different domains"
+        if one.kind == other.kind
+        else f"{other.kind} at one and {one.kind} at the other"
+    )
+    return f"Attribute {one.name!r} is at parties {elsewhere!r} and {party!r}, {how}"

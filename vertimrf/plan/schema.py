@@ -30,7 +30,7 @@ from ..privacy.ledger import LedgerEntry
 from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
-from .names import columns_of
+from .names import clash, columns_of
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
 from .sections import Reading, SchemaSections, read_impossible, read_schema, toml_text
@@ -187,7 +187,7 @@ class Schema:
                     first[attribute.name] = attribute, party
                     attributes.append(attribute)
                 elif known != attribute:
-                    clashes.append(_clash(attribute, known, party, where))
+                    clashes.append(clash(attribute, known, party, where))
         if clashes:
             raise SchemaError(
                 f"{'; '.join(clashes)}. Where this is one column, describe it alike at all of them; where it is not, rename it."
@@ -592,13 +592,3 @@ class Schema:
     def to_toml(self) -> str:
         """The schema as TOML text."""
         return toml_text(self.to_json(), self.drafted)
-
-
-def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
-    """Describe how the attributes of one name at two parties differ."""
-    how = (
-        "with different domains"
-        if one.kind == other.kind
-        else f"{other.kind} at one and {one.kind} at the other"
-    )
-    return f"Attribute {one.name!r} is at parties {elsewhere!r} and {party!r}, {how}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -105,14 +106,24 @@ class Moments(Notation):
 
     def number(self, text: str) -> float:
         """One text as a number; NaN if it is in another notation."""
-        pattern = None if self.pattern is None else bare(self.pattern)
-        with suppress(ValueError, OverflowError):
-            # Texts of ISO 8601 are read fastest.
-            if pattern is None or is_read_as_iso(pattern):
-                return to_number(self.kind, text, self.timezone)
-        with suppress(ValueError, OverflowError):
-            return to_number(self.kind, text, self.timezone, pattern)
-        return np.nan
+        first, second = self._patterns
+        try:
+            return to_number(self.kind, text, self.timezone, first)
+        except (ValueError, OverflowError):
+            if second is None:
+                return np.nan
+        try:
+            return to_number(self.kind, text, self.timezone, second)
+        except (ValueError, OverflowError):
+            return np.nan
+
+    @cached_property
+    def _patterns(self) -> tuple[str | None, str | None]:
+        """What texts are read as, and what others are; ISO 8601, which is read fastest, is None."""
+        if self.pattern is None:
+            return None, None
+        plain = bare(self.pattern)
+        return (None, plain) if is_read_as_iso(self.pattern) else (plain, None)
 
     def written(self, values: pa.Array) -> pa.Array:
         """See :class:`Notation`."""

@@ -1,6 +1,6 @@
 """Equations through whole runs: every row keeps them, whoever holds the columns, and `nights` is measured in place of `departure`."""
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -79,6 +79,11 @@ def real(folder=None):
     return [str(folder / "one.csv"), str(folder / "two.csv")]
 
 
+def as_day(cell):
+    """A date, which is written as the real tables write it."""
+    return cell and datetime.strptime(cell, "%d/%m/%Y").date()
+
+
 def kept(table):
     """Check every row of a synthetic table, in decimal and calendar arithmetic; the number of rows without a sum."""
     rows = table.to_pylist()
@@ -89,8 +94,10 @@ def kept(table):
             # Prices in cents: what is written adds up.
             assert round(100 * row["total"]) == round(100 * row["base"]) + round(100 * row["bonus"])
             assert len(repr(row["total"]).partition(".")[2]) <= 2
-        stay = row["arrival"], row["nights"]
-        assert row["departure"] == (None if None in stay else stay[0] + timedelta(days=stay[1]))
+        stay = as_day(row["arrival"]), row["nights"]
+        assert as_day(row["departure"]) == (
+            None if None in stay else stay[0] + timedelta(days=stay[1])
+        )
     return sum(row["total"] is None for row in rows)
 
 
@@ -108,7 +115,7 @@ def test_every_row_of_two_parties_and_of_their_model_keeps_equations(tmp_path):
     made = pa.parquet.read_table(out)
     names = ["base", "arrival", "nights", "bonus", "total", "departure"]
     assert made.column_names == names
-    assert made["departure"].type == pa.date32()
+    assert made["departure"].type == pa.string()
     # A tenth of the records has no bonus, and no departure: noise adds no more than a few hundredths.
     assert 0.05 < kept(made) / made.num_rows < 0.2
     good(f"sample {tmp_path}/m --rows 500 --out {tmp_path}/more.parquet --where base>=5000")

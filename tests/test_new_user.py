@@ -364,16 +364,22 @@ def test_an_export_of_an_office_goes_from_file_to_report(tmp_path, monkeypatch):
     assert by_name["zip"].values[0] == "00100"
     assert by_name["town"].values == ("Köln", "Málaga", "Wien")
     assert [by_name[name].format for name in ("day", "seen", "paid", "rate", "area")] == [
-        *("%d/%m/%Y", "%d.%m.%Y %H:%M", ".", ".", ","),
+        *("%d/%m/%Y", "%d.%m.%Y %H:%M", "$#,##0", "0%", "# ##0,0"),
     ]
     assert "is ready for s.toml" in good("check office.csv --schema s.toml")
-    made = "--epsilon 5 --out made.csv --model m --json r.json"
+    made = "--epsilon 5 --plain --out made.csv --model m --json r.json"
     good("synthesize office.csv --schema s.toml", made)
     rows = pd.read_csv("made.csv", parse_dates=["day"])
     assert rows["paid"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
     assert rows["area"].mean() == pytest.approx(table["price"].mean(), rel=0.1)
     assert abs((rows["day"].mean() - table["days"].mean()).days) < 40
-    assert "3-way TVD" in good("evaluate --real office.csv --synthetic made.csv --schema s.toml")
+    good("sample m --out as_it_came.csv")
+    as_it_came = pd.read_csv("as_it_came.csv")
+    assert as_it_came["paid"].str.startswith("$").all()
+    assert as_it_came["day"].str.fullmatch(r"\d\d/\d\d/\d{4}").all()
+    for name in ("made", "as_it_came"):
+        compared = good(f"evaluate --real office.csv --synthetic {name}.csv --schema s.toml")
+        assert "3-way TVD" in compared
     good("report m r.json --real office.csv --encoding cp1252 --out page.html")
     # Beside what is private the page says what for.
     page = (tmp_path / "page.html").read_text()
@@ -404,11 +410,11 @@ def test_dates_that_may_be_of_two_kinds_are_asked_for(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "cells, format, numbers",
     [
-        (["$1,200", "$950", "-$3"], ".", [1200, 950, -3]),
-        (["1 234,5", "7,25", "-3"], ",", [1234.5, 7.25, -3]),
-        (["1.234,5 €", "7 €", "0,5€"], ",", [1234.5, 7, 0.5]),
-        (["1\u202f234", "2\u00a0345", "3"], ".", [1234, 2345, 3]),
-        (["\u22121.5", "20", "+3"], ".", [-1.5, 20, 3]),
+        (["$1,200", "$950", "-$3"], "$#,##0", [1200, 950, -3]),
+        (["1 234,5", "7,25", "-3"], "# ##0,#", [1234.5, 7.25, -3]),
+        (["1.234,5 €", "7 €", "0,5€"], "#.##0 €", [1234.5, 7, 0.5]),
+        (["1\u202f234", "2\u00a0345", "3"], "#\u202f##0", [1234, 2345, 3]),
+        (["\u22121.5", "20", "+3"], "0;\u22120", [-1.5, 20, 3]),
     ],
 )
 def test_numbers_as_people_write_them(tmp_path, cells, format, numbers):
@@ -435,8 +441,8 @@ def test_times_of_day_as_people_write_them(tmp_path):
     pd.DataFrame({name: cells * 9 for name, cells in times.items()}).to_csv(tmp_path / "t.csv")
     draft = vertimrf.draft_schema(tmp_path / "t.csv")
     at, until = draft.schema.attributes[-2:]
-    assert (at.calendar, at.format) == ("time", "%H:%M")
-    assert (until.calendar, until.format) == ("time", "%I:%M %p")
+    assert (at.calendar, at.format) == ("time", "%-H:%M")
+    assert (until.calendar, until.format) == ("time", "%-I:%M %p")
     codes = [
         one.encoder("x")(pa.chunked_array([pa.array(times[one.name])])).tolist()
         for one in (at, until)
@@ -733,11 +739,14 @@ def test_a_condition_is_written_as_in_a_schema_whatever_the_format_of_the_data()
     day = temporal("day", "date", ["2019-01-01", "2019-03-01", "2020-01-01"], format="%Y-%d-%m")
     code = Attribute.integer("code", 5)
     for attribute, value, codes in (
-        (price, "1.500", [0]),
+        (price, "1500", [1]),
+        (price, "1,500", [0]),
         (day, datetime.date(2019, 1, 5), [0]),
         (code, np.array([1, 2]), [1, 2]),
     ):
         assert allowed(attribute, value, lambda: np.ones(2))[0].tolist() == codes
+    with pytest.raises(vertimrf.VertiMRFError, match=r"'1\.500' may be 1\.5, or 1500 as column"):
+        allowed(price, "1.500", lambda: np.ones(2))
     with pytest.raises(vertimrf.VertiMRFError, match="not values of one kind"):
         allowed(code, 2**70, lambda: np.ones(5))
 
@@ -801,9 +810,15 @@ def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
     # The way back: what SDV needs to read such a table.
     good("schema merge made.csv.schema.toml --out made.sdv.json")
     written = json.loads((tmp_path / "made.sdv.json").read_text())
-    assert written["METADATA_SPEC_VERSION"] == "SINGLE_TABLE_V1"
+    assert written["METADATA_SPEC_VERSION"] == "V2"
     kept = {name: said for name, said in columns.items() if "pii" not in said}
-    assert written["columns"] == kept
+    # SDV 2 has no types of numbers, but their decimals.
+    kept["amenities_fee"], kept["nights"] = (
+        {"sdtype": "numerical"},
+        {"sdtype": "numerical", "decimal_places": 0},
+    )
+    assert written["tables"]["table"]["columns"] == kept
+    assert written["relationships"] == []
     # A plan needs the domains, and says what finds them.
     said = refused("plan --schema made.sdv.json --epsilon 1 --expected-records 4000")
     assert "`vertimrf schema domains` finds it" in said

@@ -72,6 +72,8 @@ def draft(
         'check every value, bound and the form of ids against public knowledge. Then name each one\'s source (source = "codebook", ids_source) '
         "and delete public = false, or set public = true."
     )
+    for line in drafted.exclusions():
+        click.echo(line)
 
 
 @schema.command()

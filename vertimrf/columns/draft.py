@@ -21,7 +21,9 @@ from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, typ
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
 from .dates import Dates
+from .excluded import Excluded
 from .listed import Listed
+from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
 from .notations.plain import as_numbers
 from .notations.register import recognised
@@ -80,10 +82,6 @@ class Counted:
     ordered: bool = False
 
 
-class Excluded(Exception):
-    """The column has no domain; the text says what it has instead."""
-
-
 def draft_attribute(
     name: str,
     column: pa.ChunkedArray,
@@ -105,7 +103,7 @@ def draft_attribute(
         Excluded: the column has no domain.
     """
     if not name:
-        raise Excluded("has no name")
+        raise Excluded("has no name", "a column without a name", "name it in the table")
     found = counted(column, typed)
     try:
         if found.declared:
@@ -113,7 +111,10 @@ def draft_attribute(
         else:
             attribute = _drafted(name, column, found, flag, dates, typed)
     except SchemaError as error:
-        raise Excluded(f"has no domain that a schema may have ({str(error).rstrip('.')})") from None
+        raise Excluded(
+            f"has no domain that a schema may have ({str(error).rstrip('.')})",
+            texts=found.values,
+        ) from None
     if found.absent and not attribute.holds_numbers:
         absent, often = max(found.absent.items(), key=lambda pair: pair[1])
         codes = all(CODE.fullmatch(str(value)) for value in found.values)
@@ -151,7 +152,11 @@ def _drafted(
     """See :func:`draft_attribute`."""
     counts, missing, infinite = found.values, found.missing, found.infinite
     if not counts:
-        raise Excluded("has no values at all" if not infinite else "has no finite values")
+        raise Excluded(
+            "has no values at all" if not infinite else "has no finite values",
+            "nothing",
+            "state its domain, if other tables have values",
+        )
     if infinite:
         flag(f"has {infinite:,} infinite values", "each is replaced by the nearest bound")
     if len(counts) == 1 and not missing:
@@ -171,7 +176,10 @@ def _drafted(
         except SchemaError as error:
             if chosen:
                 return drafted_text(name, counts, missing, flag)
-            raise Excluded(str(error)) from None
+            why, keep = re.split("[:;] ", str(error), maxsplit=1)
+            raise Excluded(
+                f"{why}: {keep}", "text that may be several things", keep, counts
+            ) from None
     format = None
     if written is not None:
         flag(written.problem, written.done)
@@ -181,21 +189,26 @@ def _drafted(
         else:
             instants = calendar, None, written.numbers
     if instants is not None:
+        if texts and format is None:
+            format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
         if not chosen:
             return attribute
         if instants[1] is None:
-            return replace(attribute, type=TEXT, format=format or iso_format(instants[0], counts))
+            return replace(attribute, type=TEXT)
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
         if not infinite and identify(numbers):
             raise Excluded(
-                "has another whole number in nearly every record, as ids and telephone numbers have"
+                "has another whole number in nearly every record, as ids and telephone numbers have",
+                "ids or telephone numbers",
+                "state edges, if they are quantities",
+                numbers,
             )
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
-        raise Excluded("has infinite values among text")
+        raise Excluded("has infinite values among text", texts=counts)
     if texts and (among := _among(name, column, found, flag, dates)) is not None:
         return among
     odd = {text: n for text, n in counts.items() if texts and math.isnan(parse(text))}
@@ -241,7 +254,11 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
         Excluded: its cells are no categories.
     """
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    no_values = Excluded(f"holds {kind} cells, which are no categories")
+    no_values = Excluded(
+        f"holds {kind} cells, which are no categories",
+        f"{kind} cells",
+        "make a column of numbers or texts of it",
+    )
     declared: tuple[Any, ...] = ()
     try:
         if pa.types.is_dictionary(column.type) and column.num_chunks:
@@ -282,12 +299,6 @@ def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
         return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
     counts = dict.fromkeys(found.declared, 0) | found.values
     return drafted_text(name, counts, found.missing, flag)
-
-
-def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
-    """The format of timestamps with a T between date and time; None of other texts of ISO 8601."""
-    plain = calendar == "timestamp" and all(len(text) == 19 and text[10] == "T" for text in texts)
-    return "%Y-%m-%dT%H:%M:%S" if plain else None
 
 
 def identify(numbers: Counts) -> bool:
@@ -496,11 +507,15 @@ def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Flag
     many = len(texts) > LISTED_TEXTS
     if many and len(texts) > UNIQUE * records:
         raise Excluded(
-            f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have"
+            f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have",
+            "names",
+            texts=texts,
         )
     if many and sum(map(len, texts)) > PROSE * len(texts):
         raise Excluded(
-            f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has"
+            f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has",
+            "free text",
+            texts=texts,
         )
     if odd := [text for text in texts if re.search(UNDECODED, text)]:
         flag(

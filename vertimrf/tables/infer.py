@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arguments import MANY, TEXT, each, instance, maybe, takes
+from ..arrays import Texts
 from ..columns.column import DRAFTED, Attribute
-from ..columns.draft import Excluded, draft_attribute
+from ..columns.draft import draft_attribute
+from ..columns.excluded import Excluded
 from ..columns.notations.notation import DateOrder
 from ..errors import SchemaError, TableError
 from ..plan.schema import Schema
@@ -26,6 +28,7 @@ from .csv_file import csv_head, csv_header, encoding_of
 from .ids import as_texts, few_ids, format_ids, id_form, id_shapes, named_ids
 from .offers import Offer, offers, taken_over
 from .parts import Part
+from .people import people_of, several_rows
 from .read_options import DEFAULT, ReadOptions
 from .sources import (
     CSV,
@@ -63,6 +66,25 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A column that a draft leaves out. It shows no cell.
+
+    Attributes:
+        table: name of the table, or party.
+        column: name of the column.
+        read_as: what its cells were taken for.
+        shapes: what cells that did not fit look like: 9 for a digit, A and a for letters.
+        keep: what to write to keep it.
+    """
+
+    table: str
+    column: str
+    read_as: str
+    shapes: Texts
+    keep: str
+
+
+@dataclass(frozen=True)
 class Draft:
     """A drafted schema, and the columns that its owners should check.
 
@@ -70,11 +92,13 @@ class Draft:
         schema: the schema, marked ``public=False``.
         flags: unusual columns, table by table.
         likely: what holds in every record of a table, and may be a rule.
+        left_out: the columns that the schema does not have, besides ids and those that were dropped.
     """
 
     schema: Schema
     flags: tuple[Flag, ...]
     likely: tuple[Offer, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def with_rules(self) -> Schema:
         """The schema with the likely rules, and without the columns that they compute.
@@ -85,7 +109,29 @@ class Draft:
         return taken_over(self.schema, self.likely)[0]
 
     def __repr__(self) -> str:
-        return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags)])
+        return "\n".join([f"<Draft of {self.schema}>", *map(str, self.flags), *self.exclusions()])
+
+    def exclusions(self) -> list[str]:
+        """The columns that are left out, as lines of a table for their owner; none if there are none."""
+        if not self.left_out:
+            return []
+        head = ("column", "read as", "looks like", "to keep it")
+        cells = [
+            (
+                f"{one.table}: {one.column}",
+                one.read_as,
+                " or ".join(map(repr, one.shapes)) or "-",
+                one.keep,
+            )
+            for one in self.left_out
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+        lines = [
+            "  "
+            + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *cells)
+        ]
+        return [f"Left out, {len(cells)}: in a shape, 9 is a digit and a letter is A or a.", *lines]
 
 
 @takes(TableError, id=maybe(TEXT), names=maybe(each(TEXT)), drop=MANY, read=instance("ReadOptions"))
@@ -138,13 +184,17 @@ def draft_schema(
     parties: dict[str, list[Attribute]] = {}
     flags: list[Flag] = []
     likely: list[Offer] = []
+    left_out: list[LeftOut] = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         check_ids(table, id, f"Table {i + 1}")
+        if id is not None and (several := several_rows(table[id])) is not None:
+            flags.append(Flag(party, id, several.found, several.as_id(id)))
         kept = [name for name in table.column_names if name != id and name not in dropped]
-        parties[party], flagged, offered = _attributes(
+        parties[party], flagged, offered, without = _attributes(
             tables, chosen, table.select(kept), party, dates
         )
         flags += flagged
+        left_out += without
         likely += offered
         if not parties[party]:
             why = f"; {flags[-1]}" if flags else ""
@@ -166,7 +216,7 @@ def draft_schema(
     ]
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
-    return Draft(schema, (*flags, *differ), tuple(likely))
+    return Draft(schema, (*flags, *differ), tuple(likely), tuple(left_out))
 
 
 def _read(
@@ -192,12 +242,13 @@ def _attributes(
     table: pa.Table,
     party: str,
     dates: DateOrder | None,
-) -> tuple[list[Attribute], list[Flag], tuple[Offer, ...]]:
-    """Draft the attributes of a party's table, one of several tables, with what likely holds of them;
-    ``chosen`` says whether their types were.
+) -> tuple[list[Attribute], list[Flag], tuple[Offer, ...], list[LeftOut]]:
+    """Draft the attributes of a party's table, one of several tables, with what likely holds of them,
+    and the columns that are left out; ``chosen`` says whether their types were.
     """
     attributes: list[Attribute] = []
     flags: list[Flag] = []
+    left_out: list[LeftOut] = []
     for name in table.column_names:
 
         def flag(problem: str, done: str, name: str = name) -> None:
@@ -212,16 +263,22 @@ def _attributes(
                 "treated as one column; rename it in one of them if they differ",
             )
         try:
+            if (several := people_of(name, column)) is not None:
+                raise Excluded(
+                    several.found, "ids of people with several rows", several.remedy(name)
+                )
             typed = all(
                 t for t, each in zip(chosen, tables, strict=True) if name in each.column_names
             )
             drafted = draft_attribute(name, column, flag, dates, typed)
             attributes.append(replace(drafted, source=DRAFTED))
         except Excluded as reason:
-            flag(str(reason), "left out")
+            done = f"left out; {reason.keep}" if several is not None else "left out"
+            flag(str(reason), done)
+            left_out.append(LeftOut(party, name, reason.read_as, reason.shapes, reason.keep))
     likely = tuple(offers(table, attributes))
     flags += [Flag(party, offer.column, offer.found, offer.done) for offer in likely]
-    return attributes, flags, likely
+    return attributes, flags, likely, left_out
 
 
 def joint_form(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Flags, Floats, Integers, Integral, Texts
 from ..errors import SchemaError, TableError
-from .calendar import EPOCH
+from .calendar import DAY, EPOCH
 from .cell_types import plain_cells
 from .notations.notation import Notation
 from .text import MISSING_TEXT, Value, parse
@@ -289,6 +289,11 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
         kind = cells.type
         if pa.types.is_null(kind):
             return np.full(len(cells), np.nan), np.ones(len(cells), bool)
+        if calendar == "time" and pa.types.is_duration(kind):
+            # SPSS and SAS keep times of day so.
+            spans = plain_cells(cells).cast(pa.float64(), safe=False).to_numpy()
+            within = (spans >= 0) & (spans < DAY)
+            return np.where(within, spans, np.nan), cells.is_null().to_numpy()
         aware = getattr(kind, "tz", None) is not None
         fits = (
             pa.types.is_time(kind)

@@ -801,9 +801,15 @@ def test_metadata_of_sdv_is_a_schema_and_can_be_written(tmp_path, monkeypatch):
     # The way back: what SDV needs to read such a table.
     good("schema merge made.csv.schema.toml --out made.sdv.json")
     written = json.loads((tmp_path / "made.sdv.json").read_text())
-    assert written["METADATA_SPEC_VERSION"] == "SINGLE_TABLE_V1"
+    assert written["METADATA_SPEC_VERSION"] == "V2"
     kept = {name: said for name, said in columns.items() if "pii" not in said}
-    assert written["columns"] == kept
+    # SDV 2 has no types of numbers, but their decimals.
+    kept["amenities_fee"], kept["nights"] = (
+        {"sdtype": "numerical"},
+        {"sdtype": "numerical", "decimal_places": 0},
+    )
+    assert written["tables"]["table"]["columns"] == kept
+    assert written["relationships"] == []
     # A plan needs the domains, and says what finds them.
     said = refused("plan --schema made.sdv.json --epsilon 1 --expected-records 4000")
     assert "`vertimrf schema domains` finds it" in said

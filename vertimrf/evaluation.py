@@ -129,13 +129,13 @@ def evaluate(
         )
     book: Book = {}
     truth, values, counts = read_real(real, id, schema, read, options.population, book)
-    # A synthetic table has numbers and dates as they are, not as the real tables write them.
-    plain = tuple(attribute.as_written() for attribute in schema.attributes)
-    made = encode_columns(table, plain, where)
+    # A synthetic table has numbers and dates as the real tables write them, or as they are.
+    found = tuple(attribute.as_found(table[attribute.name]) for attribute in schema.attributes)
+    made = encode_columns(table, found, where)
     out = _compare(truth, made, schema, options)
     if equations:
         out["impossible"] = [*out.get("impossible", ()), *equations]
-    out |= values_compared(values, original_values(plain, table, made, where, book), plain)
+    out |= values_compared(values, original_values(found, table, made, where, book), found)
     if len({*counts, truth.shape[1]}) > 1:
         out["records"]["tables"] = counts
     return out | {"synthetic_label": read_label(synthetic).to_json()}
@@ -180,8 +180,9 @@ def _with_computed(
     """
     if not schema.equations:
         return real, schema, []
-    plain = replace(schema, attributes=tuple(a.as_written() for a in schema.attributes))
-    broken = [breaking(made, plain), *(breaking(source, schema, read) for source in real)]
+    found = tuple(attribute.as_found(made[attribute.name]) for attribute in schema.attributes)
+    as_made = replace(schema, attributes=found)
+    broken = [breaking(made, as_made), *(breaking(source, schema, read) for source in real)]
     real = with_derived(real, schema, schema.domains, read)
     parties = {party: [*schema.part(party)] for party in schema.party_names}
     lines = []
@@ -192,7 +193,9 @@ def _with_computed(
             {"combination": str(equation), "real": sum(counts[1:]), "synthetic": counts[0]}
         )
         if any(name in pieces.names for pieces in real):
-            numbers = numbers_of(made, plain.domains[name], "The synthetic table")
+            numbers = numbers_of(
+                made, as_made.domains[name].as_found(made[name]), "The synthetic table"
+            )
             attribute = schema.domains[name].binned_as(numbers[~np.isnan(numbers)])
             party = schema.party_of(schema.index(_measured(equation.terms[0][0], schema)))
             parties[schema.party_names[party]].append(attribute)

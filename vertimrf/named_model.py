@@ -141,6 +141,7 @@ class Model:
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        plain: bool = False,
     ) -> pa.Table:
         """Draw synthetic rows, in the schema's original values.
 
@@ -153,6 +154,8 @@ class Model:
                 part within, at the share of the bin's records that the part has. A value of
                 "held_by" is names of parties joined by "+".
             seed: seed of this draw. None means fresh entropy. Privacy does not depend on it.
+            plain: give plain numbers, and dates and times as these. By default cells of a column
+                with a format are texts in it.
 
         Returns:
             The rows.
@@ -164,7 +167,7 @@ class Model:
         """
         import pyarrow as pa
 
-        return pa.concat_tables(self.pieces(num_rows, given=given, seed=seed))
+        return pa.concat_tables(self.pieces(num_rows, given=given, seed=seed, plain=plain))
 
     def pieces(
         self,
@@ -172,6 +175,7 @@ class Model:
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        plain: bool = False,
     ) -> Iterator[pa.Table]:
         """Draw the rows of :meth:`sample` piece by piece, in less memory.
 
@@ -179,7 +183,7 @@ class Model:
 
         Args:
             num_rows: number of rows. Default: the expected number of records.
-            given: as for :meth:`sample`.
+            given, plain: as for :meth:`sample`.
             seed: seed of this draw. None means fresh entropy.
 
         Yields:
@@ -236,10 +240,16 @@ class Model:
                 f"The model has no records with {asked}; ask for other values."
             ) from None
         parties = [part.parties for part in parts]
-        return decode_rows(codes, self.schema, rng, parties, part_of, spans, self.shapes)
+        schema = self.schema.as_plain() if plain else self.schema
+        return decode_rows(codes, schema, rng, parties, part_of, spans, self.shapes)
 
     def draws(
-        self, m: int = 20, rows: int | None = None, *, seed: int | None = None
+        self,
+        m: int = 20,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        plain: bool = False,
     ) -> Iterator[pa.Table]:
         """Draw synthetic tables whose spread is the uncertainty of the model.
 
@@ -254,6 +264,7 @@ class Model:
             m: number of tables, 2 to 10,000.
             rows: rows of each. Default: the noisy record count.
             seed: seed of the draws. None means fresh entropy.
+            plain: as for :meth:`sample`.
 
         Returns:
             The tables, each made when it is asked for.
@@ -273,16 +284,19 @@ class Model:
             )
             raise ModelError(f"This model gives no draws, because {why}.")
         return map(
-            functools.partial(self._draw, self.noise, rows), np.random.default_rng(seed).spawn(m)
+            functools.partial(self._draw, self.noise, rows, plain),
+            np.random.default_rng(seed).spawn(m),
         )
 
-    def _draw(self, noise: Noise, rows: int | None, rng: np.random.Generator) -> pa.Table:
+    def _draw(
+        self, noise: Noise, rows: int | None, plain: bool, rng: np.random.Generator
+    ) -> pa.Table:
         """Rows of a model of other people and other noise."""
         zeros = ruling_out(self.schema.sizes, self.schema.combinations)
         numbers = [attribute.in_order for attribute in self.schema.attributes]
         redrawn = noise.redrawn(self.field, zeros, numbers, rng)
         again = Model(self.schema, redrawn, self.ledger, shapes=self.shapes)
-        return again.sample(rows, seed=int(rng.integers(1 << 63)))
+        return again.sample(rows, seed=int(rng.integers(1 << 63)), plain=plain)
 
     @overload
     def marginal(

@@ -11,7 +11,7 @@ from typing import Any
 
 from .errors import PlanError
 from .files.convert import check_types
-from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS
+from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS, PLAIN_HELP
 from .plan.options import check_population, described
 from .progress import Logged, Progress
 
@@ -40,6 +40,8 @@ class RunOptions:
             system.
         csv_safe: write CSV files so that a spreadsheet runs nothing in them
             (:func:`~vertimrf.write_table`).
+        plain: synthetic rows have plain numbers, and dates and times as these, whatever the
+            formats of the schema say. By default such cells are texts in the column's format.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not
             depend on it.
         progress: told of each step as it starts, and of how far it has come; default the logger
@@ -54,6 +56,7 @@ class RunOptions:
     rows: int | None = described(None, "Synthetic rows; default the noisy record count.")
     seed: int | None = described(None, "Seed for the synthetic rows; privacy noise has no seed.")
     csv_safe: bool = described(False, CSV_SAFE_HELP)
+    plain: bool = described(False, PLAIN_HELP)
     num_threads: int | None = described(None, "Threads for the kernels.")
     progress: Progress = field(default_factory=Logged)
     planned: Callable[[Any], None] = ignored

@@ -230,6 +230,7 @@ class Synthesizer:
         *,
         given: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        plain: bool = False,
     ) -> pa.Table:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does.
 
@@ -237,12 +238,14 @@ class Synthesizer:
             num_rows: number of rows. Default: the expected number of records.
             given: condition that all rows fulfil, by column: a value, a list of values, or limits.
             seed: seed of this draw. None means fresh entropy.
+            plain: give plain numbers, and dates and times as these. By default cells of a column
+                with a format, such as "31/12/2019", are texts in it.
 
         Returns:
             The rows.
         """
         with threads(self._options.num_threads):
-            return self._fit().sample(num_rows, given=given, seed=seed)
+            return self._fit().sample(num_rows, given=given, seed=seed, plain=plain)
 
     def marginal(self, columns: str | Sequence[str]) -> Floats:
         """Expected counts of values of some columns, as from :meth:`vertimrf.Model.marginal`."""

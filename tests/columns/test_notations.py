@@ -80,16 +80,16 @@ def test_rows_have_the_values_that_were_meant(cases, name):
     absent = np.array([value is None for value in true])
     assert ((codes == -1) == absent).all()
     assert (codes[~absent] >= 0).all()
-    meant = attribute.as_written().encoder("x")(pa.chunked_array([pa.array(true)]))
+    meant = attribute.as_plain().encoder("x")(pa.chunked_array([pa.array(true)]))
     assert (codes == meant).all()
     codes[absent] = attribute.present
-    (rows,) = decode_pieces(codes[None], [attribute], np.random.default_rng(1))
+    (rows,) = decode_pieces(codes[None], [attribute.as_plain()], np.random.default_rng(1))
     made = rows[name].to_pylist()
     assert {type(value) for value in made} == {
         type(v.item() if hasattr(v, "item") else v) for v in true
     }
     assert [value is None for value in made] == absent.tolist()
-    again = attribute.as_written().encoder("x")(rows[name])
+    again = attribute.as_plain().encoder("x")(rows[name])
     assert (np.where(absent, -1, codes) == again).all()
     # Whatever the bins are, their means are those of the records.
     there = np.flatnonzero(~absent)

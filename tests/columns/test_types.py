@@ -14,7 +14,7 @@ from vertimrf import Attribute, Schema, Synthesizer, draft_schema, write_table
 from vertimrf.columns.private import PrivateDomain
 from vertimrf.columns.read import read_attribute
 from vertimrf.errors import SchemaError
-from vertimrf.plan.sdv import metadata_of, sections_of
+from vertimrf.plan.sdv import sections_of
 from vertimrf.server.rows import decode_pieces, with_holders
 from vertimrf.tables.sources import open_pieces, read_arrow
 from vertimrf.tables.table import encode_columns
@@ -237,9 +237,9 @@ def test_a_type_is_kept_in_schemas_and_by_sdv():
     plain = Attribute.numeric("x", (0, 5), integral=True)
     assert Schema.of({"a": [plain], "b": [attribute]}).names == ("x",)
     assert "type" not in Attribute.numeric("x", (0, 5)).to_json()
-    metadata = metadata_of([attribute])
-    assert metadata["columns"]["x"]["computer_representation"] == "UInt8"
-    (domain,) = sections_of(metadata)["party"][0]["attribute"]
+    # That of SDV 1; SDV 2 has no types.
+    said = {"sdtype": "numerical", "computer_representation": "UInt8"}
+    (domain,) = sections_of({"columns": {"x": said}})["party"][0]["attribute"]
     assert domain["type"] == "uint8"
     assert domain["integral"]
 
@@ -417,6 +417,25 @@ def test_categories_of_polars_keep_their_order_and_unused_ones_stay():
     assert encode_columns(read_arrow(frame), [attribute], "x")[0, :2].tolist() == [2, 0]
 
 
+def test_the_order_of_categories_is_kept_by_a_parquet_file(tmp_path):
+    cells = pd.Categorical(some(SHADES[:2]), categories=SHADES, ordered=True)
+    named = pd.Categorical(some(SHADES), categories=SHADES)
+    frame = pd.DataFrame({"size": cells, "name": named})
+    # Several pieces, in row groups that have a dictionary each.
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=N // 4)
+    draft = draft_schema(tmp_path / "t.parquet")
+    assert draft.schema.attributes == draft_schema(frame).schema.attributes
+    size, name = draft.schema.attributes
+    assert size.ordered
+    assert list(size.values) == SHADES
+    assert not name.ordered
+    _, rows = coded(tmp_path / "t.parquet", draft.schema.attributes)
+    assert rows.to_pandas()["size"].tolist() == list(cells)
+    assert rows["size"].type.ordered
+    made = rows.to_pandas()["size"]
+    assert (made.min(), made.max()) == ("small", "medium")
+
+
 def test_durations_among_objects_are_seconds():
     frame = pd.DataFrame({"x": pd.Series([SECOND * 90, SECOND * 60, None] * 20, dtype=object)})
     (attribute,) = draft_schema(frame).schema.attributes
@@ -500,7 +519,7 @@ def test_texts_that_are_times_come_back_as_texts(shape):
     codes, rows = coded(frame, [attribute])
     assert rows["x"].type == pa.string()
     assert len({len(text) for text in rows["x"].to_pylist()}) == 1
-    again = encode_columns(rows, [attribute.as_written()], "x")
+    again = encode_columns(rows, [attribute.as_found(rows[attribute.name])], "x")
     assert (again == codes).all()
 
 

@@ -15,6 +15,7 @@ import click
 from ..errors import PlanError
 from ..files.atomic import check_space
 from ..files.results import STDOUT, check_result, is_stream, save
+from ..options import RunOptions
 from ..plan.defaults import BYTES_PER_VALUE, SCHEMA_FILE
 
 
@@ -45,14 +46,15 @@ class Outputs:
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
     def write(
-        self, pieces: Any, model: Any, figures: Callable[[], dict[str, Any]], csv_safe: bool
+        self, pieces: Any, model: Any, figures: Callable[[], dict[str, Any]], options: RunOptions
     ) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
         from ..tables.arrow import write_table
 
         label = model.ledger.label
-        written = write_table(pieces, self.table, label, csv_safe=csv_safe)
-        model.schema.save(self.table + SCHEMA_FILE)
+        written = write_table(pieces, self.table, label, csv_safe=options.csv_safe)
+        schema = model.schema.as_plain() if options.plain else model.schema
+        schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
             model.save(self.model)
         if self.figures is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import CSV_SAFE_HELP
+from ..plan.defaults import CSV_SAFE_HELP, PLAIN_HELP
 from ..tables.read_options import ReadOptions
 from .common import party_run
 from .group import main
@@ -39,6 +39,7 @@ from .outputs import check_room, check_writable
 )
 @click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
 @click.option("--csv-safe", is_flag=True, help=CSV_SAFE_HELP)
+@click.option("--plain", is_flag=True, help=PLAIN_HELP)
 def sample(
     model_file: str,
     rows: int | None,
@@ -48,6 +49,7 @@ def sample(
     draws: int | None,
     trust: str | None,
     csv_safe: bool,
+    plain: bool,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
     import numpy as np
@@ -66,7 +68,7 @@ def sample(
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     if draws is None:
-        pieces = model.pieces(rows, given=given, seed=seed)
+        pieces = model.pieces(rows, given=given, seed=seed, plain=plain)
     elif given or "draw" in model.schema.domains:
         raise PlanError(
             "--draws cannot be used with --where, or with a model that has a column named draw."
@@ -74,7 +76,7 @@ def sample(
     else:
         pieces = (
             table.add_column(0, "draw", pa.array(np.full(table.num_rows, number)))
-            for number, table in enumerate(model.draws(draws, rows, seed=seed), 1)
+            for number, table in enumerate(model.draws(draws, rows, seed=seed, plain=plain), 1)
         )
     # With a condition, how many rows there are is known only once they are drawn.
     each = rows or (1 if given else round(model.records))

@@ -30,6 +30,8 @@ MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 FAR = 10**18
 # Floating-point numbers of up to this are whole if they say so.
 WHOLE = 2.0**53
+# Cells that say whether a column is in a notation.
+LOOKED_AT = 1 << 16
 # Python parses no longer integers.
 LONGEST_NUMBER = 4300
 
@@ -248,6 +250,26 @@ def read_texts(
         # Some cell is not a number; parse each cell to find out which.
         numbers[~absent] = [parse(text) for text in present.to_pylist()]
     return numbers, absent
+
+
+def in_notation(attribute: Attribute, plain: Attribute, column: pa.ChunkedArray) -> bool:
+    """Whether a column of a synthetic table is in an attribute's notation, and not plain.
+
+    Args:
+        attribute: the attribute.
+        plain: the same without its notation.
+        column: the cells.
+    """
+    if not is_text(column.type):
+        return not attribute.is_text and pa.types.is_integer(column.type)
+    assert attribute.notation is not None
+    cells = column.slice(0, LOOKED_AT)
+    absent = pa.array([*MISSING_TEXT, *(attribute.missing_text or ())], pa.string())
+    texts = cells.filter(pc.invert(pc.is_in(cells.cast(pa.string()), value_set=absent)))
+    if attribute.notation.is_of(texts):
+        return True
+    read = [np.isfinite(each.numbers(texts, "x")[0]).sum() for each in (attribute, plain)]
+    return bool(read[0] > read[1])
 
 
 def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tuple[Floats, Flags]:

@@ -205,9 +205,23 @@ class Attribute(ABC):
         """The attribute with values written as in conditions, and without a place for others."""
         return self
 
-    def as_written(self) -> Attribute:
-        """The attribute of synthetic rows, whose values have no format."""
+    @property
+    def is_text(self) -> bool:
+        """Whether numbers, dates or times of synthetic rows are texts, in the attribute's notation."""
+        return False
+
+    def as_plain(self) -> Attribute:
+        """The attribute of synthetic rows that have plain numbers, dates and times."""
         return self
+
+    def as_found(self, column: pa.ChunkedArray) -> Attribute:
+        """The attribute as a column of a synthetic table is written: in its notation, or plain."""
+        plain = self.as_plain()
+        if plain == self or self.notation is None:
+            return self
+        from .cells import in_notation
+
+        return self if in_notation(self, plain, column) else plain
 
     def binned_as(self, numbers: Floats) -> Attribute:
         """The attribute with bins for these numbers, or missing [shape=(n,), float64]."""
@@ -454,7 +468,7 @@ class Attribute(ABC):
     # Files.
 
     @abstractmethod
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """What SDV's metadata say of the column."""
 
     def to_json(self) -> Fields:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Flags, Floats
+from ..arrays import Fields, Flags, Floats
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, to_number, to_text, zone_of
 from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
 from .column import Attribute
+from .notations.moment_text import ISO, bare
 from .notations.moments import Moments
 from .numbers import Numbers
 from .text import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# How texts are written without a format.
-ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,8 +35,8 @@ class Dates(Numbers):
         calendar: "date", "time" or "timestamp".
         timezone: timestamps: the IANA name of their zone, such as "Europe/Vienna", or their offset,
             such as "+02:00"; None for local time.
-        format: how texts are written, in the codes of ``datetime.strptime``, such as "%d/%m/%Y";
-            None for ISO 8601.
+        format: how texts are written, such as "%d/%m/%Y" (:mod:`.notations.moment_text`); None for
+            ISO 8601.
     """
 
     _: KW_ONLY
@@ -63,7 +62,7 @@ class Dates(Numbers):
     def _is_format(self) -> bool:
         return isinstance(self.format, str) and "%" in self.format
 
-    @property
+    @cached_property
     def notation(self) -> Moments:
         """See :class:`Attribute`."""
         return Moments(self.calendar, self.timezone, self.format)
@@ -74,13 +73,18 @@ class Dates(Numbers):
             raise unknown_type(where, self.type, known)
 
     @property
-    def _is_written(self) -> bool:
-        """Whether cells are texts or numbers, in the format."""
-        return self.type == TEXT or self.type in WHOLE
-
-    def as_written(self) -> Attribute:
+    def is_text(self) -> bool:
         """See :class:`Attribute`."""
-        return self if self._is_written else super().as_written()
+        return self.type == TEXT or (self.type is None and not self.notation.is_usual)
+
+    def as_plain(self) -> Attribute:
+        """See :class:`Attribute`."""
+        written = self.type == TEXT or self.type in WHOLE
+        return replace(self, format=None, type=None if written else self.type)
+
+    def bare(self) -> Attribute:
+        """See :class:`Attribute`."""
+        return replace(self, clamp=False, format=None, type=None)
 
     def _check_range(self, where: str) -> None:
         every = (*self.edges, *self.points, *self.grid)
@@ -120,7 +124,10 @@ class Dates(Numbers):
 
     def limit(self, text: str) -> str | float:
         """See :class:`Attribute`."""
-        return text.strip()
+        # As in schemas, or as in the column.
+        iso = Moments(self.calendar, self.timezone).number(text)
+        number = self.notation.number(text) if math.isnan(iso) else math.nan
+        return text.strip() if math.isnan(number) else self.value_text(number)
 
     def number(self, limit: Value) -> float:
         """See :class:`Attribute`."""
@@ -159,16 +166,11 @@ class Dates(Numbers):
         import pyarrow as pa
 
         missing = np.isnan(numbers)
-        if self._is_written:
-            distinct, places = np.unique(numbers[~missing], return_inverse=True)
-            cells = np.full(len(numbers), -1)
-            cells[~missing] = places
-            texts = pa.array(
-                [self.notation.text(number) for number in distinct.tolist()], pa.string()
-            )
-            texts = texts.take(pa.array(cells, mask=missing))
-            return texts if self.type == TEXT else texts.cast(pa.type_for_alias(self.type))
         whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+        if self.is_text:
+            return self.notation.written(whole)
+        if self.type in WHOLE:
+            return self.notation.written(whole).cast(pa.type_for_alias(self.type))
         if self.calendar == "timestamp":
             whole = whole.cast(pa.timestamp("s", tz=self.timezone))
             unit = self.type and self.type[len("timestamp[") : -1]
@@ -176,9 +178,12 @@ class Dates(Numbers):
         usual = pa.date32() if self.calendar == "date" else pa.time32("s")
         return whole.cast(pa.int32()).cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
 
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """See :class:`Attribute`."""
-        return {"sdtype": "datetime", "datetime_format": self.format or ISO[self.calendar]}
+        return {
+            "sdtype": "datetime",
+            "datetime_format": bare(self.format or ISO[self.calendar]),
+        }
 
     def _number(self, number: float) -> Any:
         return self.value_text(number)

@@ -22,6 +22,7 @@ from .cells import cell_values, is_text, written_out
 from .column import Attribute
 from .dates import Dates
 from .listed import Listed
+from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
 from .notations.plain import as_numbers
 from .notations.register import recognised
@@ -181,11 +182,13 @@ def _drafted(
         else:
             instants = calendar, None, written.numbers
     if instants is not None:
+        if texts and format is None:
+            format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
         if not chosen:
             return attribute
         if instants[1] is None:
-            return replace(attribute, type=TEXT, format=format or iso_format(instants[0], counts))
+            return replace(attribute, type=TEXT)
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
@@ -282,12 +285,6 @@ def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
         return Attribute.categorical(name, found.declared, missing=found.missing, ordered=True)
     counts = dict.fromkeys(found.declared, 0) | found.values
     return drafted_text(name, counts, found.missing, flag)
-
-
-def iso_format(calendar: Calendar, texts: Iterable[str]) -> str | None:
-    """The format of timestamps with a T between date and time; None of other texts of ISO 8601."""
-    plain = calendar == "timestamp" and all(len(text) == 19 and text[10] == "T" for text in texts)
-    return "%Y-%m-%dT%H:%M:%S" if plain else None
 
 
 def identify(numbers: Counts) -> bool:

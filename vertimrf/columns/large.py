@@ -60,7 +60,11 @@ class Large(Numbers):
             near = near - self.origin
             cells = written_out(cells)
             if is_text(cells.type) or not pa.types.is_floating(cells.type):
-                exact = [self._distance(text) for text in cells.cast("string").to_pylist()]
+                texts = cells.cast("string")
+                texts = (
+                    self.notation.plain(texts) if self.notation and is_text(cells.type) else texts
+                )
+                exact = [self._distance(text) for text in texts.to_pylist()]
                 near = np.where(np.isnan(exact), near, exact)
             return near, missing
 

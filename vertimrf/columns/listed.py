@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Fields, Integral, Ints, Texts
 from ..errors import SchemaError
 from .cell_types import DICTIONARY, check_number_type, typed_numbers, unknown_type
-from .column import Attribute
+from .column import DRAFTED, Attribute
 from .numbers import MAX_DECIMALS
 from .partition import decimals
 from .text import (
@@ -89,10 +89,9 @@ class ByValue(Attribute):
         values = np.array(self.listed, float)
         return values, values
 
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """See :class:`Attribute`."""
-        boolean = isinstance(self.listed[0], bool)
-        return {"sdtype": "boolean" if boolean else "categorical"}
+        return {"sdtype": "boolean" if isinstance(self.listed[0], bool) else "categorical"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,6 +267,16 @@ class Listed(ByValue, domain="values"):
             return pa.DictionaryArray.from_arrays(places, values, ordered=self.ordered)
         values = pa.array(list(self.values), pa.uint64() if self.type == "uint64" else None)
         return typed_numbers(values, self.type).take(places)
+
+    def sdv(self) -> Fields:
+        """See :class:`Attribute`."""
+        if not self.ordered:
+            return super().sdv()
+        if self.holds_numbers:
+            return {"sdtype": "ordinal"}
+        # The order of texts is that of the list. The metadata cannot say that it was read off data.
+        listed = {"sdtype": "ordinal", "range_values": list(self.values)}
+        return super().sdv() if self.source == DRAFTED else listed
 
     def _written(self) -> Fields:
         texts = None if self.missing_text is None else list(self.missing_text)

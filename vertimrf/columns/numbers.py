@@ -13,11 +13,11 @@ import numpy as np
 
 from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints, Texts
 from ..errors import SchemaError
-from .cell_types import SINGLES, WHOLE, as_decimals, check_number_type, typed_numbers
+from .cell_types import SINGLES, as_decimals, check_number_type, typed_numbers
 from .column import Attribute, Limits
 from .edges import drafted_edges
 from .inside import Span, numbers_inside, shape_inside, shares_inside
-from .notations.marked import MARKS, Marked
+from .notations.register import named
 from .partition import Lattice, Partition, decimals
 from .text import MISSING, OUTSIDE, Value, check_texts, nearest_listed, no_domain
 
@@ -53,8 +53,9 @@ class Numbers(Attribute, domain="edges"):
         offset: values are multiples of the resolution beyond it (0.99 for prices such as 4.99).
         grid: all values that there are, if they are few and on no regular grid.
         points: single values with a code of their own, inside bins or beyond them.
-        format: the decimal mark of texts, "." or ",", which may then have separators of thousands
-            and signs of currencies or percent; None for plain numbers.
+        format: how texts are written, which may have separators of thousands and signs of
+            currencies or percent: a pattern such as "#,##0.00", or the decimal mark alone; None for
+            plain numbers.
         missing_text: texts that stand for a missing value, besides the usual ones
             (:data:`.MISSING_TEXT`).
     """
@@ -86,7 +87,7 @@ class Numbers(Attribute, domain="edges"):
     def _check_grid(self, where: str) -> None:
         if self.format is not None and not self._is_format:
             raise SchemaError(
-                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers their decimal mark."
+                f"{where}: format is {self.format!r}; of dates write '%d/%m/%Y' and the like, of numbers '#,##0.00' or their decimal mark."
             )
         if self.resolution is not None and (
             isinstance(self.resolution, bool)
@@ -115,12 +116,12 @@ class Numbers(Attribute, domain="edges"):
     @property
     def _is_format(self) -> bool:
         """Whether texts can be written in the format."""
-        return self.format in MARKS
+        return isinstance(self.format, str) and named(self.format) is not None
 
-    @property
+    @cached_property
     def notation(self) -> Notation | None:
         """See :class:`Attribute`."""
-        return None if self.format is None else Marked(self.format)
+        return None if self.format is None else named(self.format)
 
     def _check_edges(self, where: str) -> None:
         edges = self.edges
@@ -234,9 +235,14 @@ class Numbers(Attribute, domain="edges"):
         """See :class:`Attribute`."""
         return replace(self, clamp=False, format=None)
 
-    def as_written(self) -> Attribute:
+    def as_plain(self) -> Attribute:
         """See :class:`Attribute`."""
         return replace(self, format=None)
+
+    @property
+    def is_text(self) -> bool:
+        """See :class:`Attribute`."""
+        return self.format is not None and self.type is None
 
     def binned_as(self, numbers: Floats) -> Attribute:
         """See :class:`Attribute`."""
@@ -308,6 +314,21 @@ class Numbers(Attribute, domain="edges"):
     def near(self, value: Any) -> str:
         """See :class:`Attribute`."""
         return f"the bounds are {self.bounds_text}"
+
+    def limit(self, text: str) -> str | float:
+        """See :class:`Attribute`: a plain number, or one in the column's notation."""
+        plain = super().limit(text)
+        if self.notation is None:
+            return plain
+        number = self.notation.number(text)
+        if math.isnan(number) or number == plain:
+            return plain
+        if isinstance(plain, float):
+            raise SchemaError(
+                f"{text!r} may be {plain:g}, or {number:g} as column {self.name!r} is written; write {number:.10g} or "
+                f"{self.notation.text(plain)}."
+            )
+        return number
 
     def codes_of(self, value: Value) -> list[int]:
         """See :class:`Attribute`."""
@@ -424,20 +445,23 @@ class Numbers(Attribute, domain="edges"):
         import pyarrow as pa
 
         missing = np.isnan(numbers)
-        if not self.whole:
-            return typed_numbers(pa.array(numbers, mask=missing), self.type)
-        # Sums wrap around, so that numbers of 64 bits without a sign have their bits.
-        whole = np.where(missing, 0, numbers).astype(np.int64).view(np.uint64)
-        whole += np.uint64(self.origin % 2**64)
-        wide = whole if self.type == "uint64" else whole.view(np.int64)
-        return typed_numbers(pa.array(wide, mask=missing), self.type)
+        if self.whole:
+            # Sums wrap around, so that numbers of 64 bits without a sign have their bits.
+            whole = np.where(missing, 0, numbers).astype(np.int64).view(np.uint64)
+            whole += np.uint64(self.origin % 2**64)
+            wide = whole if self.type == "uint64" else whole.view(np.int64)
+            values = pa.array(wide, mask=missing)
+        else:
+            values = pa.array(numbers, mask=missing)
+        if self.is_text:
+            assert self.notation is not None
+            return self.notation.written(values)
+        return typed_numbers(values, self.type)
 
-    def sdv(self) -> dict[str, str]:
+    def sdv(self) -> Fields:
         """See :class:`Attribute`."""
-        kind = "Int64" if self.whole else "Float"
-        if self.type in WHOLE:
-            kind = self.type.replace("int", "Int").replace("u", "U")
-        return {"sdtype": "numerical", "computer_representation": kind}
+        known = {} if self.digits is None else {"decimal_places": self.digits}
+        return {"sdtype": "numerical", **known}
 
     def _written(self) -> Fields:
         lists = {"edges": self.edges, "points": self.points, "grid": self.grid}

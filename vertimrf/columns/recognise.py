@@ -370,20 +370,26 @@ def _codes(values: Reals, counts: Integers, step: Number) -> bool:
 
 def _months(values: Reals, counts: Integers, day: int) -> tuple[Number, ...]:
     """All first, or last, days of months, quarters or years between the least and the greatest, if nearly all values are such days."""
-    days = np.floor_divide(values, day).astype("datetime64[D]")
-    months = days.astype("datetime64[M]")
-    ends = (months + 1).astype("datetime64[D]") - 1
-    for which, back in ((days == months.astype("datetime64[D]"), 0), (days == ends, 1)):
+    days = np.floor_divide(values, day).astype(np.int64)
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    for which, back in ((days == _first_days(months), 0), (days == _first_days(months + 1) - 1, 1)):
         which &= values % day == 0
         if counts[~which].sum() > STRAY * counts.sum():
             continue
-        number = months[which].astype(np.int64)
+        number = months[which]
         every = int(np.gcd.reduce(number - number[0]))
         if every and (number[-1] - number[0]) // every < LONGEST_GRID:
-            all_months = np.arange(number[0], number[-1] + 1, every).astype("datetime64[M]") + back
-            listed = (all_months.astype("datetime64[D]").astype(np.int64) - back) * day
+            all_months = np.arange(number[0], number[-1] + 1, every) + back
+            listed = (_first_days(all_months) - back) * day
             return tuple(listed.astype(values.dtype).tolist())
     return ()
+
+
+def _first_days(months: Integers) -> Integers:
+    """The first days of months, both counted from January 1970."""
+    # Whole numbers: to add one to a date is an error of coming versions of NumPy.
+    days: Integers = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    return days
 
 
 def written_dates(values: Reals, counts: Integers) -> str | None:
@@ -430,7 +436,7 @@ def _are(numbers: Integers, format: str) -> Flags:
     good: Flags = (months % 100 >= 1) & (months % 100 <= 12)
     if format == "%Y%m":
         return good
-    first = ((months // 100 - 1970) * 12 + months % 100 - 1).astype("datetime64[M]")
-    length = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    month = (months // 100 - 1970) * 12 + months % 100 - 1
+    length = _first_days(month + 1) - _first_days(month)
     good &= (numbers % 100 >= 1) & (numbers % 100 <= length)
     return good

@@ -47,6 +47,7 @@ HOLDERS_COLUMN = "held_by"
 BYTES_PER_VALUE = 12
 # Ending of the file beside a synthetic table that holds its schema.
 SCHEMA_FILE = ".schema.toml"
+PLAIN_HELP = "Write plain numbers and ISO dates, not as the schema's formats say."
 CSV_SAFE_HELP = (
     "In CSV, put an apostrophe before texts and names that a spreadsheet would run as formulas."
 )

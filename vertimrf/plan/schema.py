@@ -471,6 +471,10 @@ class Schema:
         )
         return replace(self, parties=parties)
 
+    def as_plain(self) -> Schema:
+        """The domains of rows that have plain numbers, dates and times (:meth:`.Attribute.as_plain`)."""
+        return replace(self, attributes=tuple(each.as_plain() for each in self.attributes))
+
     def reading(self, party: str) -> Reading:
         """How a party's table is read."""
         return dict(self.reads).get(party, Reading())

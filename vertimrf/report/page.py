@@ -142,10 +142,10 @@ def compared(
         )
         made = rows, pa.concat_tables(pieces)
     rows, table = made
-    plain = tuple(attribute.as_written() for attribute in attributes)
+    found = tuple(attribute.as_found(table[attribute.name]) for attribute in attributes)
     codes = rows[[schema.index(attribute.name) for attribute in attributes]]
-    values = original_values(plain, table, codes, "The model's rows", book)
-    return Beside(rows, real, values_compared(real, values, plain)["values"])
+    values = original_values(found, table, codes, "The model's rows", book)
+    return Beside(rows, real, values_compared(real, values, found)["values"])
 
 
 def label_of(run: Run, truth: bool) -> PrivacyLabel:

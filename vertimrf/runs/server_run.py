@@ -68,6 +68,7 @@ class ServerSettings(PlanOptions):
         rows: number of synthetic rows. Default: the noisy record count.
         seed: seed for the sampling of synthetic rows.
         csv_safe: as for :func:`~vertimrf.write_table`.
+        plain: as in :class:`~vertimrf.RunOptions`.
         out: file name of the synthetic table. Its suffix is the format.
         exchange: folder or URI through which files are exchanged (:mod:`vertimrf.runs.exchange`).
             None: no exchange.
@@ -80,6 +81,7 @@ class ServerSettings(PlanOptions):
     rows: int | None = None
     seed: int | None = None
     csv_safe: bool = False
+    plain: bool = False
     out: str = "synthetic.parquet"
     exchange: str | None = None
 
@@ -104,7 +106,8 @@ class ServerRun(Run):
             files, SERVER, (PLAN,), {name: (file_name(name),) for name in self.parties}
         )
         options = options or RunOptions()
-        self._options = replace(options, rows=self.settings.rows, seed=self.settings.seed)
+        kept = {name: getattr(self.settings, name) for name in ("rows", "seed", "plain")}
+        self._options = replace(options, **kept)
 
     @classmethod
     def create(
@@ -125,7 +128,7 @@ class ServerRun(Run):
             schema: public domains and parties, or a schema file. The folder keeps a copy.
             epsilon, out, exchange: as in :class:`ServerSettings`.
             planning: options of the plan. Its workload has no weights.
-            options: rows, seed and csv_safe, which the folder keeps; threads and progress of this process.
+            options: rows, seed, csv_safe and plain, which the folder keeps; threads and progress of this process.
 
         Returns:
             The run.
@@ -157,6 +160,7 @@ class ServerRun(Run):
             rows=options.rows,
             seed=options.seed,
             csv_safe=options.csv_safe,
+            plain=options.plain,
             out=out,
             exchange=exchange,
         )

@@ -13,6 +13,7 @@ from .. import __version__
 from ..arrays import Codes, Fields, Floats, Ints, Texts
 from ..model.markov_random_field import MarkovRandomField
 from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..plan.verdict import stated
 from ..privacy.ledger import Ledger
 from .parts import PartModel
@@ -48,6 +49,7 @@ class Result:
             otherwise empty.
         holders: with ``others``, the index in ``others`` of each row's model, or their number for
             people at all parties [shape=(rows,), uint16]; otherwise None.
+        plain: rows have plain values, not texts in the formats of the schema.
         shapes: by position, how values are spread inside bins (:mod:`.fine`).
     """
 
@@ -66,13 +68,20 @@ class Result:
     others: tuple[PartModel, ...]
     holders: Codes | None
     shapes: Mapping[int, Floats]
+    plain: bool = False
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
 
     @property
+    def schema(self) -> Schema:
+        """The domains of the rows as they are written."""
+        schema = self.plan.schema
+        return schema.as_plain() if self.plain else schema
+
+    @property
     def table(self) -> pa.Table:
-        """The synthetic rows in the schema's values.
+        """The synthetic rows in the schema's values, and in its formats unless they are plain.
 
         If not everybody is at all parties, values without a party are null, and a last column names
         each row's parties.
@@ -86,7 +95,7 @@ class Result:
         from .rows import decode_rows
 
         party_sets = [*(part.parties for part in self.others), self.plan.party_names]
-        rng, schema = np.random.default_rng(self.seed), self.plan.schema
+        rng, schema = np.random.default_rng(self.seed), self.schema
         return decode_rows(self.codes, schema, rng, party_sets, self.holders, shapes=self.shapes)
 
     def to_json(self) -> Fields:

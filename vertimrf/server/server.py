@@ -339,6 +339,7 @@ class Server:
             others,
             holders,
             shapes_inside(plan, estimates.messages, [*others, PartModel(plan.party_names, fitted)]),
+            self._options.plain,
         )
 
     def _others(self, parts: Parts | None, clock: Clock) -> tuple[PartModel, ...]:

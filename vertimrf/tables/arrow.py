@@ -366,7 +366,7 @@ def mended(column: pa.Array) -> pa.Array:
         return (
             column
             if texts is column.dictionary
-            else pa.DictionaryArray.from_arrays(column.indices, texts)
+            else pa.DictionaryArray.from_arrays(column.indices, texts, ordered=column.type.ordered)
         )
     if column.type not in RAW:
         return column

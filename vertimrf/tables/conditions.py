@@ -92,7 +92,8 @@ def allowed(
     """
     if not isinstance(value, Mapping):
         return _codes(attribute, value), None
-    condition = Condition.from_json(attribute.name, value)
+    as_limits = {key: _as_limit(attribute, limit) for key, limit in value.items()}
+    condition = Condition.from_json(attribute.name, as_limits)
     part = attribute.within(condition.limits, counts) if condition.limits else None
     if part is None:
         return np.array(condition.codes(attribute)), None
@@ -102,13 +103,20 @@ def allowed(
     return np.array(codes), span
 
 
+def _as_limit(attribute: Attribute, value: Any) -> Any:
+    """A value or limit; a text in the column's notation as a limit of a schema."""
+    if isinstance(value, str) and attribute.notation is not None:
+        return attribute.limit(value)
+    return value
+
+
 def _codes(attribute: Attribute, value: Any) -> Integers:
     """Codes of a value, or of a list of values [int64]."""
     name, many = (
         attribute.name,
         isinstance(value, list | tuple | set | frozenset | range | np.ndarray),
     )
-    values = [plain(v) for v in (value if many else [value])]
+    values = [_as_limit(attribute, plain(v)) for v in (value if many else [value])]
     if not values:
         raise SchemaError(f"Column {name!r} is given no value; name at least one.")
     try:

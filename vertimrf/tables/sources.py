@@ -13,7 +13,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -258,6 +258,8 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
     # Times of 96 bits (INT96), as Spark, Impala and Hive write them, would wrap around outside the years 1678 to 2261 as nanoseconds.
     schema = read_schema(path)
     asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    # Batches have the dictionaries in their order, and do not say that it has a meaning.
+    in_order = {name for name in asked if schema.field(name).type.ordered}
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with ParquetFile(
@@ -270,9 +272,21 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
             # Each batch costs the same time besides its rows. Of many columns, batches take less memory.
             many = len(columns) * arrow.PIECE_ROWS > arrow.PIECE_CELLS
             rows = arrow.PIECE_ROWS // (4 if many else 2)
-            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+            for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+                yield _ordered(batch, in_order) if in_order else batch
 
     return Pieces(tuple(schema.names), str(path), batches)
+
+
+def _ordered(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """A batch in which the dictionaries of some columns say that their order has a meaning."""
+    columns = [
+        pa.DictionaryArray.from_arrays(column.indices, column.dictionary, ordered=True)
+        if name in names and pa.types.is_dictionary(column.type)
+        else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _arrow_file(path: Path, read: ReadOptions) -> Pieces:

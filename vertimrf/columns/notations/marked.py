@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import SchemaError
 from ..text import parse
 from .notation import DateOrder, Notation, Recognised
+from .number_pattern import CURRENCY, Pattern
 from .plain import as_numbers
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from ...arrays import Floats
 
 MARKS = (".", ",")
+# Spaces, also those that do not break a line.
+SPACE = r"[\s\p{Zs}]*"
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
-# Signs of currencies of Unicode's category Sc, and percent.
-UNIT = re.compile("[%$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]")
+# Signs of currencies, and percent.
+UNIT = re.compile(f"[%{CURRENCY}]")
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,24 @@ class Marked(Notation):
 
     Attributes:
         mark: the decimal mark, "." or ",".
+        pattern: how numbers are written; by default digits and the mark alone. Whatever it is, all of the above are read.
     """
 
     mark: str
+    pattern: Pattern | None = None
 
     @property
     def format(self) -> str:
         """See :class:`Notation`."""
-        return self.mark
+        return self.mark if self.pattern is None else str(self.pattern)
+
+    @classmethod
+    def named(cls, format: str) -> Marked | None:
+        """See :class:`Notation`: a decimal mark, or a pattern such as #,##0.00."""
+        if format in MARKS:
+            return cls(format)
+        pattern = Pattern.of(format)
+        return None if pattern is None else cls(pattern.mark, pattern)
 
     @classmethod
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
@@ -62,7 +75,7 @@ class Marked(Notation):
                         f"has amounts in {' and '.join(signs)}, which are not one quantity; convert them, or part the column"
                     )
                 return Recognised(
-                    cls(mark),
+                    cls(mark, Pattern.seen(counts, mark)),
                     numbers,
                     f"has numbers such as {max(counts, key=len)!r}",
                     f"read with the decimal mark {mark!r}; correct the format if it is another",
@@ -79,12 +92,14 @@ class Marked(Notation):
         mark, other = self.mark, ",.".replace(self.mark, "")
         texts = pc.replace_substring(texts, "\u2212", "-")
         texts = pc.replace_substring_regex(
-            texts, r"^(\s*\p{Sc}?\s*)\(([^()+-]*)\)(\s*\p{Sc}?\s*)$", r"-\1\2\3"
+            texts,
+            rf"^({SPACE}\p{{Sc}}?{SPACE})\(([^()+-]*)\)({SPACE}\p{{Sc}}?{SPACE})$",
+            r"-\1\2\3",
         )
         group = rf"[\s\p{{Zs}}'’{other}]"
         whole = rf"[1-9]\d{{0,2}}({group}\d{{3}})+|[1-9]\d?({group}\d{{2}})+{group}\d{{3}}|\d+"
         number = rf"(({whole})([{mark}]\d+)?|[{mark}]\d+)"
-        shape = rf"\s*[-+]?\s*\p{{Sc}}?\s*[-+]?{number}[\s\p{{Zs}}]*[%\p{{Sc}}]?\s*"
+        shape = rf"{SPACE}[-+]?{SPACE}\p{{Sc}}?{SPACE}[-+]?{number}{SPACE}[%\p{{Sc}}]?{SPACE}"
         bare = pc.replace_substring_regex(texts, f"[{ORNAMENTS}{other}]", "")
         bare = pc.replace_substring(bare, mark, ".")
         return pc.if_else(
@@ -105,6 +120,6 @@ class Marked(Notation):
             numbers = np.array([*map(parse, plain.to_pylist())], float)
         return numbers
 
-    def text(self, number: float) -> str:
+    def written(self, values: pa.Array) -> pa.Array:
         """See :class:`Notation`."""
-        return np.format_float_positional(number, trim="-").replace(".", self.mark)
+        return (self.pattern or Pattern(self.mark)).written(values)

@@ -6,13 +6,14 @@ import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ...errors import SchemaError
-from ..calendar import Calendar, to_number, to_text
+from ..calendar import Calendar, to_number
+from .moment_text import ISO, as_seen, bare, is_read_as_iso, written
 from .notation import DateOrder, Notation, Recognised
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Moments(Notation):
     Attributes:
         kind: "date", "time" or "timestamp".
         timezone: of timestamps, see :func:`.to_number`.
-        pattern: the codes of ``datetime.strptime``; None for ISO 8601.
+        pattern: how texts are written (:mod:`.moment_text`); None for ISO 8601.
     """
 
     kind: Calendar
@@ -84,7 +85,7 @@ class Moments(Notation):
         form, calendar, moments = fitting[0]
         years = ", the years 00 to 68 as 2000 to 2068" if "%y" in form else ""
         return Recognised(
-            cls(calendar, None, form),
+            cls(calendar, None, as_seen(form, counts)),
             moments,
             f"has {calendar}s as {form}",
             f"so it is read{years}; correct the format if it is another",
@@ -97,17 +98,27 @@ class Moments(Notation):
             numbers[i] = self.number(text)
         return numbers
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether texts are those that a date or time has without a format."""
+        return self.pattern in (None, ISO[self.kind])
+
     def number(self, text: str) -> float:
         """One text as a number; NaN if it is in another notation."""
-        try:
-            return to_number(self.kind, text, self.timezone, self.pattern)
-        except (ValueError, OverflowError):
-            return np.nan
+        pattern = None if self.pattern is None else bare(self.pattern)
+        with suppress(ValueError, OverflowError):
+            # Texts of ISO 8601 are read fastest.
+            if pattern is None or is_read_as_iso(pattern):
+                return to_number(self.kind, text, self.timezone)
+        with suppress(ValueError, OverflowError):
+            return to_number(self.kind, text, self.timezone, pattern)
+        return np.nan
 
-    def text(self, number: float) -> str:
+    def written(self, values: pa.Array) -> pa.Array:
         """See :class:`Notation`."""
-        text = to_text(self.kind, number, self.timezone)
-        if self.pattern is None:
-            return text
-        moment = time if self.kind == "time" else datetime
-        return moment.fromisoformat(text).strftime(self.pattern)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        pattern = self.pattern or ISO[self.kind] + ("%:z" if self.timezone else "")
+        whole = pc.floor(values).cast(pa.int64())
+        return written(self.kind, self.timezone, pattern, whole)

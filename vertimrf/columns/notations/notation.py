@@ -53,6 +53,11 @@ class Notation(ABC):
         """The notation as a schema names it; None for the usual one."""
 
     @classmethod
+    def named(cls, format: str) -> Notation | None:
+        """The notation of numbers that a schema names so; None if it is none of this kind."""
+        return None
+
+    @classmethod
     @abstractmethod
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
         """Read the texts of a column.
@@ -73,5 +78,35 @@ class Notation(ABC):
         """Texts without nulls as numbers, NaN for those of another notation [shape=(n,), float64]."""
 
     @abstractmethod
+    def written(self, values: pa.Array) -> pa.Array:
+        """Numbers as texts, which :meth:`parsed` reads as these numbers, null where they are [length n].
+
+        Args:
+            values: whole numbers of 64 bits, or numbers in double precision.
+        """
+
     def text(self, number: float) -> str:
-        """A number as text, which :meth:`parsed` reads as this number."""
+        """A number as text, see :meth:`written`."""
+        import pyarrow as pa
+
+        text: str = self.written(pa.array([number]))[0].as_py()
+        return text
+
+    def number(self, text: str) -> float:
+        """One text as a number; NaN if it is in another notation."""
+        import pyarrow as pa
+
+        return float(self.parsed(pa.chunked_array([pa.array([text], pa.large_string())]))[0])
+
+    def plain(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The texts as programs write numbers, as far as they are some; those of dates and times as they are."""
+        return texts
+
+    def is_of(self, column: pa.ChunkedArray) -> bool:
+        """Whether texts, of which some may be null, are written as :meth:`written` writes them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = column.drop_null().cast(pa.string()).unique()
+        numbers = pa.array(self.parsed(pa.chunked_array([texts])), from_pandas=True)
+        return bool(pc.all(pc.fill_null(pc.equal(self.written(numbers), texts), False)).as_py())

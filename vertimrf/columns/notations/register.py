@@ -34,3 +34,8 @@ def recognised(
             if found is not None:
                 return found
     return None
+
+
+def named(format: str) -> Notation | None:
+    """The notation of numbers that a schema names so; None if there is none."""
+    return next(filter(None, (kind.named(format) for kind in NOTATIONS)), None)

@@ -1,0 +1,152 @@
+"""Patterns of dates and times: %d.%m.%Y, and with the flags of C's strftime %-d/%-m/%Y for 4/6/2022 and %d%^b%Y for 24JUN2022.
+
+Codes are those of Python's strptime. Besides, ``%-d`` has no leading zero, ``%^b`` is in capitals, ``%P`` is am or pm, and ``%:z`` an offset
+with a colon.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ..calendar import DAY, EPOCH, Calendar, zone_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How texts are written without a pattern.
+ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}
+# Patterns whose texts are read as any of ISO 8601.
+READ_AS_ISO = re.compile(r"%Y-%m-%d|(%Y-%m-%d[T ])?%H:%M(:%S)?(Z|%:?z)?")
+# Codes that Arrow does not write so.
+FLAGGED = re.compile(r"(%[-^][a-zA-Z]|%P|%:z)")
+# Codes that may lack their leading zero, and names.
+UNPADDED, NAMES = "dmHI", "bB"
+PARTS = {
+    **dict.fromkeys("dmHIMSy", r"\d{1,2}"),
+    "Y": r"\d{4}",
+    **dict.fromkeys(NAMES, r"[^\W\d]+"),
+    "p": r"[AaPp][Mm]",
+}
+
+
+def bare(pattern: str) -> str:
+    """The pattern in codes that ``datetime.strptime`` has."""
+    pattern = re.sub(r"%[-^]([a-zA-Z])", r"%\1", pattern)
+    return pattern.replace("%P", "%p").replace("%:z", "%z")
+
+
+def is_read_as_iso(pattern: str) -> bool:
+    """Whether texts of the pattern are read as any other of ISO 8601."""
+    return READ_AS_ISO.fullmatch(pattern) is not None
+
+
+def as_seen(pattern: str, texts: Iterable[str]) -> str:
+    """The pattern with the flags of texts, which are all of it."""
+    codes = re.findall(r"%(.)", pattern)
+    if not set(codes) <= PARTS.keys():
+        return pattern
+    expression = re.sub(r"%(.)", lambda code: f"({PARTS[code[1]]})", re.escape(pattern))
+    read = re.compile(expression)
+    found: list[set[str]] = [set() for _ in codes]
+    for text in texts:
+        if match := read.fullmatch(text.strip()):
+            for seen, part in zip(found, match.groups(), strict=True):
+                seen.add(part)
+    flagged = iter(_flagged(code, seen) for code, seen in zip(codes, found, strict=True))
+    return re.sub(r"%.", lambda _: next(flagged), pattern)
+
+
+def _flagged(code: str, seen: set[str]) -> str:
+    """A code with the flag of texts."""
+    if code in UNPADDED and any(len(part) == 1 for part in seen):
+        # Where both are seen, the zero is usual.
+        return (
+            f"%{code}"
+            if any(part.startswith("0") and len(part) > 1 for part in seen)
+            else f"%-{code}"
+        )
+    if code in NAMES and seen and all(map(str.isupper, seen)):
+        return f"%^{code}"
+    if code == "p" and seen and all(map(str.islower, seen)):
+        return "%P"
+    return f"%{code}"
+
+
+def iso_pattern(calendar: Calendar, texts: Iterable[str], zone: str | None) -> str | None:
+    """How texts of ISO 8601 are written; None if they are so without a pattern, or differ."""
+    if calendar == "date":
+        return None
+    patterns = {_iso(text.strip(), zone) for text in texts}
+    pattern = next(iter(patterns)) if len(patterns) == 1 else None
+    return None if pattern == ISO[calendar] else pattern
+
+
+def _iso(text: str, zone: str | None) -> str | None:
+    """The pattern of a text of ISO 8601; None if it has parts of a second."""
+    shape = re.fullmatch(
+        r"(\d{4}-\d{2}-\d{2}([T ]))?\d{2}:\d{2}(:\d{2})?(Z|[-+]\d{2}(:?)\d{2})?", text
+    )
+    if shape is None:
+        return None
+    date, between, seconds, offset, colon = shape.groups()
+    pattern = f"%Y-%m-%d{between}" if date else ""
+    pattern += "%H:%M:%S" if seconds else "%H:%M"
+    if offset == "Z":
+        # Times of several offsets are written in UTC.
+        return pattern + "Z" if zone == "UTC" else None
+    return pattern + ("" if not offset else "%:z" if colon else "%z")
+
+
+def written(calendar: Calendar, zone: str | None, pattern: str, numbers: pa.Array) -> pa.Array:
+    """Dates or times as texts, null where they are [length n].
+
+    Args:
+        calendar: their kind.
+        zone: time zone of timestamps.
+        pattern: how they are written.
+        numbers: whole numbers of :mod:`vertimrf.columns.calendar` [int64].
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if calendar == "time":
+        # The end of the last bin of a day.
+        numbers = pc.min_element_wise(numbers, DAY - 1, skip_nulls=False)
+    seconds = pc.multiply(numbers, DAY) if calendar == "date" else numbers
+    moments = seconds.cast(pa.timestamp("s", zone))
+    try:
+        parts = [_part(part, moments) for part in FLAGGED.split(pattern) if part]
+    except pa.ArrowException:
+        # A code that Arrow does not have.
+        return pa.array(
+            [_by_python(pattern, number, zone) for number in seconds.to_pylist()], pa.string()
+        )
+    return pc.binary_join_element_wise(*parts, "") if len(parts) > 1 else parts[0]
+
+
+def _part(pattern: str, moments: pa.Array) -> pa.Array:
+    """A part of a pattern as text: a code with a flag, or several without one."""
+    import pyarrow.compute as pc
+
+    texts = pc.strftime(moments, format=bare(pattern))
+    if pattern == "%:z":
+        return pc.replace_substring_regex(texts, r"(\d\d)$", r":\1")
+    if pattern == "%P":
+        return pc.utf8_lower(texts)
+    if pattern.startswith("%^"):
+        return pc.utf8_upper(texts)
+    if pattern.startswith("%-"):
+        return pc.replace_substring_regex(texts, r"^0+(.)", r"\1")
+    return texts
+
+
+def _by_python(pattern: str, number: int | None, zone: str | None) -> str | None:
+    """A moment as text, without flags."""
+    if number is None:
+        return None
+    at = EPOCH.replace(tzinfo=UTC) + timedelta(seconds=number)
+    local: datetime = at.astimezone(zone_of(zone)) if zone else at.replace(tzinfo=None)
+    return local.strftime(bare(pattern))

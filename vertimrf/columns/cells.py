@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Flags, Floats, Integers, Integral, Texts
 from ..errors import SchemaError, TableError
-from .calendar import DAY, EPOCH
+from .calendar import DAY
 from .cell_types import plain_cells
 from .notations.notation import Notation
 from .text import MISSING_TEXT, Value, parse
@@ -298,8 +298,8 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
             return numbers, absent
         if format is not None and pa.types.is_integer(written_out(cells).type):
             # Numbers such as 20190131 and 730 are dates and times without leading zeros.
-            width = len(EPOCH.strftime(format))
-            return written(pc.utf8_lpad(written_out(cells).cast(pa.string()), width, "0"))
+            texts = written_out(cells).cast(pa.string())
+            return written(pc.utf8_lpad(texts, notation.width, "0"))
         if is_text(cells.type):
             return written(cells)
         declared = (

@@ -321,12 +321,17 @@ def as_instants(
         if calendar == "timestamp":
             zone = _offset(counts, flag)
     moments: Counts = {}
+    cut = False
     for value, count in counts.items():
         try:
-            at = float(math.floor(to_number(calendar, value, zone)))
+            exact = to_number(calendar, value, zone)
         except (ValueError, OverflowError):
             return None
+        at = float(math.floor(exact))
+        cut = cut or at != exact
         moments[at] = moments.get(at, 0) + count
+    if cut:
+        flag("has parts of a second", "cut to whole seconds")
     return calendar, zone, moments
 
 

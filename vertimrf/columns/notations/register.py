@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..calendar import Calendar
+from .durations import Durations
 from .epoch import PER_SECOND, Epoch
 from .marked import Marked
 from .moments import Moments
 from .notation import DateOrder, Notation, Recognised
 
 # In the order in which they are tried.
-NOTATIONS: tuple[type[Notation], ...] = (Moments, Marked)
+NOTATIONS: tuple[type[Notation], ...] = (Moments, Durations, Marked)
 
 
 def recognised(

@@ -24,6 +24,7 @@ from vertimrf.tables.before_1900 import BelowZero
 from vertimrf.tables.ids import IdKeys, digested
 from vertimrf.tables.infer import read_arrow
 from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces
 
 N = 700
 RNG = np.random.default_rng(7)
@@ -78,7 +79,8 @@ def test_spss_durations_beyond_all_and_missing_ones_cost_their_cell_alone(tmp_pa
     _, column, _ = drafted(spss(tmp_path, "DTIME12", cells))
     read = [None if x is None else x.total_seconds() for x in column.to_pylist()]
     assert read == [None if np.isnan(x) else x for x in cells]
-    draft_schema(spss(tmp_path, "TIME8", [1e300, *cells[:20]]))
+    path = spss(tmp_path, "TIME8", [1e300, 3600.0, np.nan])
+    assert open_pieces(path).whole()["x"].to_pylist() == [dt.timedelta(hours=1), None]
 
 
 def test_spss_times_of_day_are_read_under_a_schema_that_says_so(tmp_path):

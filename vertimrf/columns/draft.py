@@ -180,7 +180,7 @@ def _drafted(
         if calendar is None:
             numbers = written.numbers
         else:
-            instants = calendar, written.notation.timezone, written.numbers
+            instants = calendar, written.notation.zone, written.numbers
     if instants is not None:
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])

@@ -5,6 +5,7 @@ Excel, SPSS and databases write the first two, pandas and Python the third, pola
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ class Durations(Notation):
         """See :class:`Notation`."""
         encoded = texts.combine_chunks().dictionary_encode()
         numbers = np.array([*map(self.number, encoded.dictionary.to_pylist())], float)
-        return numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+        every: Floats = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+        return every
 
     def number(self, text: str) -> float:
         """See :class:`Notation`."""
@@ -104,11 +106,11 @@ class Durations(Notation):
     def _text(self, number: float) -> str:
         exact = Decimal(repr(number) if isinstance(number, float) else number)
         sign = "-" if exact < 0 and self.pattern != DAYS else ""
-        whole, part = divmod(abs(exact) if self.pattern != DAYS else exact, 1)
-        if part < 0:
-            whole, part = whole - 1, part + 1
-        fraction = f"{part:f}"[1:].rstrip("0").rstrip(".")
-        minutes, second = divmod(int(whole), 60)
+        exact = exact if self.pattern == DAYS else abs(exact)
+        whole = math.floor(exact)
+        _, point, digits = f"{exact - whole:f}".rstrip("0").partition(".")
+        fraction = point + digits if digits else ""
+        minutes, second = divmod(whole, 60)
         hours, minute = divmod(minutes, 60)
         days, hour = divmod(hours, 24)
         if self.pattern == MINUTES:

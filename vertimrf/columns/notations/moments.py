@@ -54,6 +54,11 @@ class Moments(Notation):
         return self.kind
 
     @property
+    def zone(self) -> str | None:
+        """See :class:`Notation`."""
+        return self.timezone
+
+    @property
     def format(self) -> str | None:
         """See :class:`Notation`."""
         return self.pattern

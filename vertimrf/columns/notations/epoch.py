@@ -64,7 +64,7 @@ def seen(values: Floats | Integers) -> str | None:
         early = EARLY <= low < 1e9 <= high
         whole: Flags = values % 1 == 0
         # Consecutive numbers count something.
-        counting = float(values[-1] - values[0]) < 1.5 * len(values)
+        counting = float(values[-1]) - float(values[0]) < 1.5 * len(values)
         if (early or low >= USUAL[0]) and high < USUAL[1] and whole.all() and not counting:
             return format
     return None

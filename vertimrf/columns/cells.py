@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Flags, Floats, Integers, Integral, Texts
 from ..errors import SchemaError, TableError
-from .calendar import EPOCH
+from .calendar import DAY
 from .cell_types import plain_cells
 from .notations.notation import Notation
 from .text import MISSING_TEXT, Value, parse
@@ -298,8 +298,8 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
             return numbers, absent
         if format is not None and pa.types.is_integer(written_out(cells).type):
             # Numbers such as 20190131 and 730 are dates and times without leading zeros.
-            width = len(EPOCH.strftime(format))
-            return written(pc.utf8_lpad(written_out(cells).cast(pa.string()), width, "0"))
+            texts = written_out(cells).cast(pa.string())
+            return written(pc.utf8_lpad(texts, notation.width, "0"))
         if is_text(cells.type):
             return written(cells)
         declared = (
@@ -311,6 +311,11 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
         kind = cells.type
         if pa.types.is_null(kind):
             return np.full(len(cells), np.nan), np.ones(len(cells), bool)
+        if calendar == "time" and pa.types.is_duration(kind):
+            # SPSS and SAS keep times of day so.
+            spans = plain_cells(cells).cast(pa.float64(), safe=False).to_numpy()
+            within = (spans >= 0) & (spans < DAY)
+            return np.where(within, spans, np.nan), cells.is_null().to_numpy()
         aware = getattr(kind, "tz", None) is not None
         fits = (
             pa.types.is_time(kind)

@@ -17,6 +17,7 @@ from .cell_types import MOMENTS, TEXT, WHOLE, unknown_type
 from .column import Attribute
 from .notations.moment_text import ISO, bare
 from .notations.moments import Moments
+from .notations.register import of_moments
 from .numbers import Numbers
 from .text import Value
 
@@ -65,7 +66,7 @@ class Dates(Numbers):
     @cached_property
     def notation(self) -> Moments:
         """See :class:`Attribute`."""
-        return Moments(self.calendar, self.timezone, self.format)
+        return of_moments(self.calendar, self.timezone, self.format)
 
     def _check_type(self, where: str) -> None:
         known = (*MOMENTS[self.calendar], TEXT, *(WHOLE if self.format else ()))

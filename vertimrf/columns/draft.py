@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
@@ -16,17 +15,18 @@ import pyarrow as pa
 
 from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
-from .calendar import CALENDARS, DAY, EPOCH, Calendar, calendar_of, to_number
+from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
 from .dates import Dates
 from .excluded import Excluded
 from .listed import Listed
+from .notations import epoch
 from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
 from .notations.plain import as_numbers
-from .notations.register import recognised
+from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
@@ -187,19 +187,16 @@ def _drafted(
         if calendar is None:
             numbers = written.numbers
         else:
-            instants = calendar, None, written.numbers
+            instants = calendar, written.notation.zone, written.numbers
     if instants is not None:
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
-        if not chosen:
-            return attribute
-        if instants[1] is None:
-            return replace(attribute, type=TEXT)
+        return replace(attribute, type=TEXT) if chosen else attribute
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
-        if not infinite and identify(numbers):
+        if not infinite and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
             raise Excluded(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
                 "ids or telephone numbers",
@@ -272,6 +269,7 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
         raise no_values
     found: dict[Any, int] = {}
     absent: dict[str, int] = {}
+    endless: dict[str, int] = {}
     missing, infinite = False, 0
     for value, count in zip(values, counts, strict=True):
         text = isinstance(value, str)
@@ -283,8 +281,13 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
             text and not typed and INFINITE.fullmatch(value)
         ):
             infinite += count
+            if text:
+                endless[value] = count
         else:
             found[value] = found.get(value, 0) + count
+    if endless and any(isinstance(v, str) and not any(map(str.isdigit, v)) for v in found):
+        # Among words, as names of cars, Infinity is one.
+        found, infinite = found | endless, infinite - sum(endless.values())
     ordered = getattr(column.type, "ordered", False)
     declared = tuple(dict.fromkeys(v for v in declared if v is not None and v == v))
     plain = is_text(kind) or (ordered and all(type(v) in (int, float) for v in declared))
@@ -332,12 +335,17 @@ def as_instants(
         if calendar == "timestamp":
             zone = _offset(counts, flag)
     moments: Counts = {}
+    cut = False
     for value, count in counts.items():
         try:
-            at = float(math.floor(to_number(calendar, value, zone)))
+            exact = to_number(calendar, value, zone)
         except (ValueError, OverflowError):
             return None
+        at = float(math.floor(exact))
+        cut = cut or at != exact
         moments[at] = moments.get(at, 0) + count
+    if cut:
+        flag("has parts of a second", "cut to whole seconds")
     return calendar, zone, moments
 
 
@@ -449,19 +457,22 @@ def _written_numbers(
     flag: Flag,
 ) -> Attribute:
     """Dates or times that are written as whole numbers."""
-    calendar: Calendar = "time" if format == "%H%M" else "date"
-    width = len(EPOCH.strftime(format))
+    since = format in epoch.PER_SECOND
+    calendar: Calendar = "timestamp" if since else "time" if format == "%H%M" else "date"
+    zone = "UTC" if since else None
+    notation = of_moments(calendar, zone, format)
     moments: Counts = {}
     for number, count in numbers.items():
-        with suppress(ValueError):
-            at = to_number(calendar, f"{number:0{width}.0f}", format=format)
+        at = notation.number(f"{number:0{notation.width}.0f}")
+        if not math.isnan(at):
             moments[at] = moments.get(at, 0) + count
+    how = f"{epoch.PER_SECOND[format]:,} a second since 1970" if since else f"{format}"
     flag(
         f"has {calendar}s as numbers, such as {max(numbers):.0f}",
-        f"read as {format}; delete calendar and format, and give edges as numbers, if they are quantities",
+        f"read as {how}; delete calendar and format, and give edges as numbers, if they are quantities",
     )
     # The few numbers that are no dates count as the nearest ones.
-    return replace(drafted_instants(name, calendar, None, moments, missing, format), type="int64")
+    return replace(drafted_instants(name, calendar, zone, moments, missing, format), type="int64")
 
 
 def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:

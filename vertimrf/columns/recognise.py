@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arrays import Flags, Floats, Integers, Pair, Words
 from .edges import drafted_edges
+from .notations import epoch
 
 Number = int | float
 Reals = Floats | Integers
@@ -58,6 +59,8 @@ YEARS = (1850, 2100)
 CHANCE = 1e-4
 # Times go on to this minute of an hour, or would with one step more.
 LAST_MINUTE = 55
+# Fewer records than this part are within the first hour of the day. Of small counts, most are.
+FIRST_HOUR = 0.5
 
 
 @dataclass(frozen=True)
@@ -400,10 +403,13 @@ def written_dates(values: Reals, counts: Integers) -> str | None:
         counts: records with each of them [shape=(k,)].
 
     Returns:
-        The format in the codes of ``datetime.strptime``: "%Y%m%d", "%Y%m" or "%H%M", whose texts have leading zeros (0730).
+        The format in the codes of ``datetime.strptime``: "%Y%m%d", "%Y%m" or "%H%M", whose texts have leading zeros (0730); or
+        one of :mod:`.notations.epoch`.
         None if fewer than 99.9 % of the records are such dates between 1850 and 2100, or if numbers with the same range and
         step would be by chance.
     """
+    if (since := epoch.seen(values)) is not None:
+        return since
     for format in WRITTEN:
         low, high = (0, 2359) if format == "%H%M" else (YEARS[0] * 100, YEARS[1] * 100 + 12)
         if format == "%Y%m%d":
@@ -414,6 +420,8 @@ def written_dates(values: Reals, counts: Integers) -> str | None:
         numbers = values[usual].astype(np.int64)
         meant = _are(numbers, format)
         if counts[usual][~meant].sum() + counts[~usual].sum() > STRAY * counts.sum():
+            continue
+        if format == "%H%M" and counts[values < 100].sum() >= FIRST_HOUR * counts.sum():
             continue
         dates = numbers[meant]
         every = int(np.gcd.reduce(dates - dates[0]))

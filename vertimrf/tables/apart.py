@@ -11,10 +11,13 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ import pyarrow as pa
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
 from .dropped import NO_VALUE, Unreadable
+from .objects import csv_text
 from .read_options import ReadOptions
 from .rows import ROWS, any_error, batches_of, installed
 
@@ -31,6 +35,8 @@ from .rows import ROWS, any_error, batches_of, installed
 NAMES, BATCH, UNREAD, ERROR, END = b"n", b"b", b"u", b"e", b"."
 # An encoding in which any bytes are a text.
 BYTES = "ISO-8859-1"
+# Formats of SPSS and SAS whose numbers are seconds of a duration, with their width. Only TOD is a time of day.
+SPANS = re.compile(r"(D?TIME|MTIME|HHMM)[\d.]*", re.IGNORECASE)
 # Bytes of a frame's length.
 LENGTH = 8
 # A child may take so long for each frame: seconds, those for a byte of the file, and those for a column of a batch. Readers take
@@ -107,7 +113,8 @@ def _frames(path: Path, asked: Sequence[str], *wanted: list[str]) -> Iterator[tu
 
 def statistics(function: str, kind: str, path: Path) -> Pieces:
     """Open a file of SPSS, Stata or SAS. A damaged one may crash the process. A value with a label is read as its label, and a value
-    that is declared to be missing as missing. No cell refuses the file: bytes that are no text stay in their cell, written as in a
+    that is declared to be missing as missing. A label of several values gets the value in brackets. Columns of the formats TIME, DTIME
+    and the like hold durations, whatever is in them. No cell refuses the file: bytes that are no text stay in their cell, written as in a
     CSV file, and a date that Python does not have costs its record.
 
     Args:
@@ -143,23 +150,37 @@ class _File:
         self.names = dict(zip(meta.column_names, bare.column_names, strict=True))
         self._counted = meta.number_rows is not None
         self._labels = {
-            name: its
+            name: told_apart(its)
             for name, its in meta.variable_value_labels.items()
             if meta.variable_measure.get(name) != "scale"
         }
+        self._spans = {
+            name
+            for name, form in meta.original_variable_types.items()
+            if form and SPANS.fullmatch(form)
+        }
 
-    def _read(self, wanted: Sequence[str], before: int, most: int, **more: Any) -> dict[str, Any]:
-        """Some columns of at most so many rows after the first; all of them if that is 0."""
-        columns, _ = self._reader(
-            self._path,
-            usecols=[self.names[name] for name in wanted],
-            output_format="dict",
-            row_offset=before,
-            row_limit=most,
-            **self._more,
-            **more,
-        )
-        found: dict[str, Any] = columns
+    def _read(
+        self, wanted: Sequence[str], before: int, most: int, raw: bool = False
+    ) -> dict[str, Any]:
+        """Some columns of at most so many rows after the first; all of them if that is 0.
+
+        Durations are numbers of seconds, as all dates and times are if ``raw``: pyreadstat makes times of day of durations.
+        """
+        found: dict[str, Any] = {}
+        for spans in (False, True):
+            some = [self.names[name] for name in wanted if (name in self._spans) == spans]
+            if some:
+                columns, _ = self._reader(
+                    self._path,
+                    usecols=some,
+                    output_format="dict",
+                    row_offset=before,
+                    row_limit=most,
+                    disable_datetime_conversion=raw or spans,
+                    **self._more,
+                )
+                found |= columns
         return found
 
     def rows(self, wanted: Sequence[str], unreadable: Unreadable) -> Iterator[Sequence[Any]]:
@@ -183,7 +204,7 @@ class _File:
             columns = self._read(wanted, before, most)
         except (ArithmeticError, ValueError):
             # Numbers that are no dates can always be read.
-            raw = self._read(wanted, before, most, disable_datetime_conversion=True)
+            raw = self._read(wanted, before, most, raw=True)
             count = len(raw[self.names[wanted[0]]])
             if count == 1:
                 unreadable(NO_VALUE, f"row {before + 1}", 1)
@@ -201,7 +222,28 @@ class _File:
         for cell in cells:
             if isinstance(cell, str) and self._charset:
                 cell = cell.encode("latin-1", "replace").decode(self._charset, "backslashreplace")
+            if name in self._spans and cell not in labels:
+                cell = _span(cell)
             yield None if cell == "" else labels.get(cell, cell)
+
+
+def told_apart(labels: Mapping[Any, str]) -> dict[Any, str]:
+    """Labels of values, with the value in brackets where another value has the same label."""
+    often = Counter(labels.values())
+    return {
+        value: label if often[label] == 1 else f"{label} ({csv_text(value)})"
+        for value, label in labels.items()
+    }
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    """A duration. One that is longer than any becomes the longest of Python, which no column holds: it costs its record."""
+    if seconds is None or seconds != seconds:
+        return None
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        return timedelta.max
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from ..kernels.jit import for_each, in_slices
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import Cells, csv_text, from_objects
+from .objects import Cells, csv_text, from_objects, of_one_type
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
@@ -42,6 +42,9 @@ CSV_ROWS = 1 << 12
 NO_HEADER = pa.csv.WriteOptions(include_header=False)
 # Errors of Arrow's conversion of Python objects.
 UNFIT = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
+# Types of polars that Arrow does not have.
+POLARS_WIDE = {"Int128", "UInt128"}
+POLARS_OWN = {"Object", *POLARS_WIDE}
 # Types of text, and the types of their bytes.
 RAW = {
     pa.string(): pa.binary(),
@@ -182,7 +185,10 @@ def from_object(source: Any) -> pa.Table:
             # Fetch all rows at once: a relation's stream blocks its connection for other queries
             # until it is read to the end.
             newer = hasattr(source, "to_arrow_table")
+            source = in_utc(source)
             source = source.to_arrow_table() if newer else source.fetch_arrow_table()
+        if package == "polars" and not POLARS_WIDE.isdisjoint(map(str, source.dtypes)):
+            return pa.table({s.name: _of_polars(s) for s in source.iter_columns()})
         if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
             return pa.table(source)
         if hasattr(source, "__dataframe__"):
@@ -193,6 +199,22 @@ def from_object(source: Any) -> pa.Table:
         raise no_table(f"The {type(source).__name__}", error) from None
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, a folder, an Arrow table, a pandas or polars frame, or a DuckDB relation."
+    )
+
+
+def in_utc(relation: Any) -> Any:
+    """A relation of DuckDB whose times of day with an offset (TIMETZ) are those of UTC: Arrow would drop their offset."""
+    zoned = [str(kind) == "TIME WITH TIME ZONE" for kind in relation.types]
+    if not any(zoned):
+        return relation
+    quoted = ['"' + name.replace('"', '""') + '"' for name in relation.columns]
+    return relation.project(
+        ", ".join(
+            f"({name}::TIME - to_seconds(date_part('timezone', {name})))::TIME AS {name}"
+            if aware
+            else name
+            for name, aware in zip(quoted, zoned, strict=True)
+        )
     )
 
 
@@ -247,8 +269,9 @@ def object_columns(source: Any) -> list[tuple[str, Column]]:
 
 
 def polars_objects(source: Any) -> bool:
-    """Whether this is a frame of polars with Python objects, of which Arrow would get addresses alone."""
-    return _package(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ()))
+    """Whether this is a frame of polars with types that Arrow lacks: of Python objects it would get addresses alone."""
+    types = map(str, getattr(source, "dtypes", ()))
+    return _package(source) == "polars" and not POLARS_OWN.isdisjoint(types)
 
 
 def _named(frame: Any) -> Iterator[bool]:
@@ -256,8 +279,15 @@ def _named(frame: Any) -> Iterator[bool]:
     return (name is not None for name in frame.index.names)
 
 
+def _of_polars(series: Any) -> pa.ChunkedArray:
+    """A column of a frame, as one of a type of Arrow."""
+    wide = str(series.dtype) in POLARS_WIDE
+    cells = from_objects(series.to_list(), True)[0] if wide else series.to_arrow()
+    return of_one_type(pa.chunked_array([cells]))
+
+
 def _polars_column(series: Any) -> Cells:
-    if str(series.dtype) == "Object":
+    if str(series.dtype) in POLARS_OWN:
         return from_objects(series.to_list())
     return series.to_arrow(), {}
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
-from .arrow import PIECE_ROWS, Pieces, RecordBatches
+from .arrow import PIECE_ROWS, Pieces, RecordBatches, in_utc
 from .dropped import Unreadable
 from .rows import any_error, batches_of, installed
 
@@ -120,7 +120,7 @@ def _duckdb(place: str, query: Query) -> Iterator[Found]:
         kinds = [one.type.name for one in connection.extract_statements(query.own)]
         if kinds != ["SELECT"]:
             raise _no_select(f"{len(kinds)} statements: {', '.join(kinds)}")
-        found = connection.sql(query.whole)
+        found = in_utc(connection.sql(query.whole))
         newer = hasattr(found, "to_arrow_reader")
         stream = found.to_arrow_reader if newer else found.fetch_record_batch
         reader = stream(PIECE_ROWS // 4)

@@ -44,6 +44,7 @@ ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({int, Decimal}, None),
     ({bool}, pa.bool_()),
     ({time}, pa.time64("us")),
+    ({timedelta}, pa.duration("us")),
     ({datetime}, None),
 )
 # A column, and by row the types of objects that are left out.

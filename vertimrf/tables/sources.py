@@ -260,6 +260,7 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
     # Reading ahead would load whole row groups, which may be the whole file.
     from pyarrow.parquet import ParquetFile, read_schema
 
+    # Times of 96 bits (INT96), as Spark, Impala and Hive write them, would wrap around outside the years 1678 to 2261 as nanoseconds.
     schema = read_schema(path)
     asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     # Batches have the dictionaries in their order, and do not say that it has a meaning.
@@ -267,7 +268,11 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with ParquetFile(
-            path, read_dictionary=asked, pre_buffer=False, buffer_size=READ_BYTES
+            path,
+            read_dictionary=asked,
+            pre_buffer=False,
+            buffer_size=READ_BYTES,
+            coerce_int96_timestamp_unit="us",
         ) as file:
             # Each batch costs the same time besides its rows. Of many columns, batches take less memory.
             many = len(columns) * arrow.PIECE_ROWS > arrow.PIECE_CELLS

@@ -11,6 +11,7 @@ import functools
 import logging
 import zipfile
 from collections.abc import Iterator, Sequence
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import msgspec
 from ..arrays import Fields
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
+from .before_1900 import BelowZero
 from .csv_file import BLOCK, HEAD, MARK, START, unpacked
 from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, Unreadable
 from .read_options import ReadOptions
@@ -137,8 +139,19 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
     def rows() -> Iterator[list[Any]]:
         with any_error(what):
             book = calamine.CalamineWorkbook.from_path(str(path))
-            for row in book.get_sheet_by_name(sheets[0]).iter_rows():
-                yield [None if cell == "" else cell for cell in row]
+            sheet = book.get_sheet_by_name(sheets[0])
+            early = BelowZero(path, sheets[0])
+            row, column = sheet.start or (0, 0)
+            for at, cells in enumerate(sheet.iter_rows(), row):
+                # To calamine, a date before 1900 is midnight.
+                yield [
+                    early.cell(at, column + place)
+                    if type(cell) is time and cell == time()
+                    else None
+                    if cell == ""
+                    else cell
+                    for place, cell in enumerate(cells)
+                ]
 
     def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         every = rows()

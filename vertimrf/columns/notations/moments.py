@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ...errors import SchemaError
-from ..calendar import Calendar, to_number
+from ..calendar import EPOCH, Calendar, to_number
 from .moment_text import ISO, as_seen, bare, is_read_as_iso, written
 from .notation import DateOrder, Notation, Recognised
 
@@ -28,6 +28,8 @@ DATES = (
     *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+# Those of ISO 8601 but for the name of the time zone, which Python does not read.
+ZONED = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%dT%H:%M:%S UTC", "%Y-%m-%d %H:%M UTC")
 CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 
 
@@ -53,6 +55,11 @@ class Moments(Notation):
         return self.kind
 
     @property
+    def zone(self) -> str | None:
+        """See :class:`Notation`."""
+        return self.timezone
+
+    @property
     def format(self) -> str | None:
         """See :class:`Notation`."""
         return self.pattern
@@ -61,7 +68,7 @@ class Moments(Notation):
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
         """See :class:`Notation`."""
         fitting: list[tuple[str, Calendar, dict[float, int]]] = []
-        for form in (*CLOCKS, *map("".join, itertools.product(DATES, TIMES))):
+        for form in (*CLOCKS, *ZONED, *map("".join, itertools.product(DATES, TIMES))):
             calendar: Calendar = (
                 "time" if form in CLOCKS else "timestamp" if ":" in form else "date"
             )
@@ -86,7 +93,7 @@ class Moments(Notation):
         form, calendar, moments = fitting[0]
         years = ", the years 00 to 68 as 2000 to 2068" if "%y" in form else ""
         return Recognised(
-            cls(calendar, None, as_seen(form, counts)),
+            cls(calendar, "UTC" if form in ZONED else None, as_seen(form, counts)),
             moments,
             f"has {calendar}s as {form}",
             f"so it is read{years}; correct the format if it is another",
@@ -98,6 +105,11 @@ class Moments(Notation):
         for i, text in enumerate(texts.to_pylist()):
             numbers[i] = self.number(text)
         return numbers
+
+    @property
+    def width(self) -> int:
+        """Fewest digits of whole numbers in the format, which may lack leading zeros."""
+        return len(EPOCH.strftime(bare(self.pattern or "")))
 
     @property
     def is_usual(self) -> bool:

@@ -48,6 +48,11 @@ class Notation(ABC):
         return None
 
     @property
+    def zone(self) -> str | None:
+        """The time zone of timestamps; None of others."""
+        return None
+
+    @property
     @abstractmethod
     def format(self) -> str | None:
         """The notation as a schema names it; None for the usual one."""

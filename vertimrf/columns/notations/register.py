@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..calendar import Calendar
+from .durations import Durations
+from .epoch import PER_SECOND, Epoch
 from .marked import Marked
 from .moments import Moments
 from .notation import DateOrder, Notation, Recognised
 
 # In the order in which they are tried.
-NOTATIONS: tuple[type[Notation], ...] = (Moments, Marked)
+NOTATIONS: tuple[type[Notation], ...] = (Moments, Durations, Marked)
 
 
 def recognised(
@@ -39,3 +42,8 @@ def recognised(
 def named(format: str) -> Notation | None:
     """The notation of numbers that a schema names so; None if there is none."""
     return next(filter(None, (kind.named(format) for kind in NOTATIONS)), None)
+
+
+def of_moments(kind: Calendar, timezone: str | None, format: str | None) -> Moments:
+    """The notation of dates and times that a schema names so (:class:`.Moments`)."""
+    return (Epoch if format in PER_SECOND else Moments)(kind, timezone, format)

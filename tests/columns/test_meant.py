@@ -1,0 +1,378 @@
+"""Columns as other tools write them: from the file or frame, over a draft and codes, to rows with the values that were meant."""
+
+import datetime as dt
+import uuid
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vertimrf import draft_schema
+from vertimrf.columns.notations import epoch
+from vertimrf.columns.notations.durations import DAYS, HOURS, ISO, MINUTES, Durations
+from vertimrf.columns.notations.epoch import PER_SECOND, Epoch
+from vertimrf.columns.notations.moments import ZONED, Moments
+from vertimrf.columns.notations.register import named, of_moments
+from vertimrf.columns.read import read_attribute
+from vertimrf.server.rows import decode_pieces
+from vertimrf.tables.apart import told_apart
+from vertimrf.tables.before_1900 import BelowZero
+from vertimrf.tables.ids import IdKeys, digested
+from vertimrf.tables.infer import read_arrow
+from vertimrf.tables.read_options import ReadOptions
+from vertimrf.tables.sources import open_pieces
+
+N = 700
+RNG = np.random.default_rng(7)
+HOURS_200 = RNG.integers(0, 200, N)
+STAYS = HOURS_200 * 3600
+SECONDS = 1_483_228_800 + RNG.integers(0, 10**8, N)
+UTC_MOMENTS = [dt.datetime.fromtimestamp(int(s), dt.UTC) for s in SECONDS]
+BORN = [dt.date(1850, 1, 1) + dt.timedelta(days=int(day)) for day in RNG.integers(0, 40_000, N)]
+
+
+def drafted(source, **read):
+    """The only attribute of a table's draft, its column, and what the draft says."""
+    options = ReadOptions(**read)
+    draft = draft_schema(source, read=options)
+    (attribute,) = draft.schema.attributes
+    return attribute, read_arrow(source, options)[attribute.name], [*map(str, draft.flags)]
+
+
+def rows_of(attribute, column):
+    """The numbers that are read, and synthetic rows of their codes, which are read as the same codes."""
+    codes = attribute.encoder("x")(column)
+    assert (codes >= 0).all()
+    numbers, missing = attribute.numbers(column, "x")
+    assert not missing.any()
+    (rows,) = decode_pieces(codes[None], [attribute], np.random.default_rng(1))
+    made = rows[attribute.name]
+    assert (attribute.encoder("x")(made) == codes).all()
+    back, _ = attribute.numbers(made, "x")
+    assert numbers.min() <= back.min() <= back.max() <= numbers.max()
+    return numbers, made
+
+
+def spss(folder, form, cells):
+    path = folder / "t.sav"
+    package = pytest.importorskip("pyreadstat")
+    package.write_sav(pd.DataFrame({"x": cells}), str(path), variable_format={"x": form})
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["TIME8", "DTIME12", "TIME11.2", "MTIME8"])
+def test_spss_durations_are_of_any_length(tmp_path, form):
+    attribute, column, _ = drafted(spss(tmp_path, form, STAYS + 0.0))
+    assert column.type == pa.duration("us")
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == STAYS).all()
+    assert made.type == pa.duration("us")
+    assert max(made.to_pylist()) > dt.timedelta(days=5)
+
+
+def test_spss_durations_beyond_all_and_missing_ones_cost_their_cell_alone(tmp_path):
+    cells = np.where(np.arange(N) % 7 == 0, np.nan, -3600.0 - STAYS)
+    _, column, _ = drafted(spss(tmp_path, "DTIME12", cells))
+    read = [None if x is None else x.total_seconds() for x in column.to_pylist()]
+    assert read == [None if np.isnan(x) else x for x in cells]
+    path = spss(tmp_path, "TIME8", [1e300, 3600.0, np.nan])
+    assert open_pieces(path).whole()["x"].to_pylist() == [dt.timedelta(hours=1), None]
+
+
+def test_spss_times_of_day_are_read_under_a_schema_that_says_so(tmp_path):
+    path = spss(tmp_path, "TIME8", [27_960.0, 0.0, 86_400.0, -1.0, np.nan])
+    clock = read_attribute({"name": "x", "bounds": [dt.time(0), dt.time(23, 59)], "bins": "hour"})
+    codes = clock.encoder("x")(read_arrow(path)["x"])
+    assert codes.tolist() == [7, 0, -2, -2, -1]
+
+
+def test_sas_durations_are_of_any_length(tmp_path):
+    path = str(tmp_path / "t.xpt")
+    package = pytest.importorskip("pyreadstat")
+    package.write_xport(pd.DataFrame({"x": STAYS + 0.0}), path, variable_format={"x": "TIME8."})
+    attribute, column, _ = drafted(path)
+    assert (rows_of(attribute, column)[0] == STAYS).all()
+
+
+def workbook(folder, cells, form):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    path, book = folder / "t.xlsx", openpyxl.Workbook()
+    book.active.append(["other", "x"])
+    for i, cell in enumerate(cells, 2):
+        book.active.append([1, cell])
+        book.active.cell(i, 2).number_format = form
+    book.save(path)
+    return str(path)
+
+
+def test_excel_durations_are_of_any_length(tmp_path):
+    cells = [dt.timedelta(hours=int(hour)) for hour in HOURS_200]
+    path = workbook(tmp_path, cells, "[h]:mm:ss")
+    draft = draft_schema(path, drop=["other"])
+    (attribute,) = draft.schema.attributes
+    numbers, made = rows_of(attribute, read_arrow(path)["x"])
+    assert (numbers == STAYS).all()
+    assert max(made.to_pylist()) > dt.timedelta(days=5)
+
+
+def test_excel_dates_before_1900_are_dates(tmp_path):
+    path = workbook(tmp_path, BORN, "yyyy-mm-dd")
+    draft = draft_schema(path, drop=["other"])
+    (attribute,) = draft.schema.attributes
+    column = read_arrow(path)["x"]
+    assert column.to_pylist() == BORN
+    _, made = rows_of(attribute, column)
+    assert made.type == pa.date32()
+
+
+def test_midnight_in_a_workbook_stays_midnight(tmp_path):
+    path = workbook(tmp_path, [dt.time(i % 3) for i in range(30)], "hh:mm:ss")
+    assert read_arrow(path)["x"].to_pylist() == [dt.time(i % 3) for i in range(30)]
+    assert BelowZero(tmp_path / "t.xlsx", "Sheet").cell(1, 1) == dt.time()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_of_frames_and_parquet_keep_their_unit(tmp_path, unit):
+    cells = pa.array(STAYS).cast(pa.duration("s")).cast(pa.duration(unit))
+    pq.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
+    attribute, column, _ = drafted(str(tmp_path / "t.parquet"))
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == STAYS).all()
+    assert made.type == pa.duration(unit)
+
+
+# Texts of durations, by how a minute more than so many hours is written.
+WRITTEN = {
+    HOURS: lambda s: f"{s // 3600}:{s // 60 % 60:02}:{s % 60:02}",
+    MINUTES: lambda s: f"{s // 3600}:{s // 60 % 60:02}",
+    DAYS: lambda s: str(pd.Timedelta(seconds=s)),
+    ISO: lambda s: f"P{s // 86_400}DT{s // 3600 % 24}H{s // 60 % 60}M",
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_texts_of_durations_are_durations(tmp_path, form):
+    cells = [WRITTEN[form](int(s) + 60) for s in STAYS]
+    pd.DataFrame({"x": cells}).to_csv(tmp_path / "t.csv", index=False)
+    attribute, column, flags = drafted(str(tmp_path / "t.csv"))
+    assert attribute.format == form
+    assert any("has durations such as" in flag for flag in flags)
+    assert read_attribute(attribute.to_json()) == attribute
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == STAYS + 60).all()
+    again = Durations(form)
+    assert all(again.text(again.number(text)) == text for text in made.to_pylist())
+
+
+def test_a_day_that_ends_at_24_00_has_no_durations(tmp_path):
+    cells = ["24:00" if i % 50 == 0 else f"{i % 24:02}:{i % 60:02}" for i in range(N)]
+    assert Durations.recognise(dict.fromkeys(cells, 1), None) is None
+
+
+@given(st.integers(-(10**9), 10**9), st.sampled_from([*WRITTEN]))
+def test_durations_are_read_as_they_are_written(seconds, form):
+    seconds -= seconds % 60 if form == MINUTES else 0
+    notation = named(form)
+    text = notation.text(seconds)
+    assert notation.number(text) == seconds
+    assert notation.text(notation.number(text)) == text
+    assert notation.parsed(pa.chunked_array([[text, text]])).tolist() == [seconds] * 2
+
+
+@given(st.integers(-(10**12), 10**12), st.sampled_from([HOURS, DAYS, ISO]))
+def test_parts_of_seconds_of_durations_are_kept(thousandths, form):
+    notation = Durations(form)
+    text = notation.text(thousandths / 1000)
+    assert notation.number(text) == thousandths / 1000
+    assert notation.text(notation.number(text)) == text
+
+
+STAMPS = {
+    "z": "%Y-%m-%dT%H:%M:%SZ",
+    "offset": "%Y-%m-%dT%H:%M:%S+00:00",
+    "space": "%Y-%m-%d %H:%M:%S+00:00",
+    "utc": "%Y-%m-%d %H:%M:%S UTC",
+}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("form", STAMPS)
+def test_texts_of_times_with_a_zone_are_times(tmp_path, kind, form):
+    frame = pd.DataFrame({"x": [at.strftime(STAMPS[form]) for at in UTC_MOMENTS]})
+    source = str(tmp_path / f"t.{kind}")
+    if kind == "csv":
+        frame.to_csv(source, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(source)
+    elif kind == "jsonl":
+        frame.to_json(source, orient="records", lines=True)
+    else:
+        source = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    attribute, column, _ = drafted(source)
+    assert attribute.timezone == "UTC"
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == SECONDS).all()
+    notation = attribute.notation
+    assert pa.types.is_string(made.type)
+    assert all(notation.text(notation.number(text)) == text for text in made.to_pylist())
+    assert {dt.datetime.strptime(text, STAMPS[form]) for text in made.to_pylist()}
+
+
+@given(
+    st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)),
+    st.sampled_from([*ZONED, "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S%:z", None]),
+    st.sampled_from(["UTC", "+02:00", "-09:30"]),
+)
+def test_moments_of_a_zone_are_read_as_they_are_written(moment, pattern, zone):
+    zone = "UTC" if pattern and ("UTC" in pattern or pattern.endswith("Z")) else zone
+    second = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)
+    second -= second % 60 if pattern and "%S" not in pattern else 0
+    notation = Moments("timestamp", zone, pattern)
+    text = notation.text(second)
+    assert notation.number(text) == second
+    assert notation.text(notation.number(text)) == text
+
+
+def test_cut_seconds_are_said(tmp_path):
+    frame = pd.DataFrame({"x": [f"{at:%Y-%m-%d %H:%M:%S}.123" for at in UTC_MOMENTS]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for source in (frame, str(tmp_path / "t.csv")):
+        assert any("has parts of a second: cut" in flag for flag in drafted(source)[2])
+
+
+@pytest.mark.parametrize("each", [1, 1000])
+@pytest.mark.parametrize("kind", ["frame", "csv"])
+def test_numbers_of_seconds_since_1970_are_times(tmp_path, each, kind):
+    frame = pd.DataFrame({"x": SECONDS * each})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    attribute, column, flags = drafted(frame if kind == "frame" else str(tmp_path / "t.csv"))
+    assert (attribute.calendar, attribute.timezone) == ("timestamp", "UTC")
+    assert any("has timestamps as numbers" in flag for flag in flags)
+    assert read_attribute(attribute.to_json()) == attribute
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == SECONDS).all()
+    assert made.type == pa.int64()
+    assert min(made.to_pylist()) >= SECONDS.min() * each
+
+
+@pytest.mark.parametrize(
+    "numbers, format",
+    [
+        (SECONDS, "%s"),
+        (SECONDS * 1000, "%Q"),
+        (789_652_009 + RNG.integers(0, 638_131_993, N), "%s"),
+        # Telephone numbers, provider numbers (NPI), numbers that count up, and social security numbers.
+        (2_012_000_000 + RNG.integers(0, 10**9, N), None),
+        (1_003_000_000 + RNG.integers(0, 989_000_000, N), None),
+        (1_600_000_000 + np.arange(N), None),
+        (RNG.integers(10**6, 899_000_000, N), None),
+    ],
+)
+def test_numbers_of_people_are_no_times(numbers, format):
+    assert epoch.seen(np.unique(numbers)) == format
+
+
+@given(st.integers(-(10**11), 10**11), st.sampled_from([*PER_SECOND]))
+def test_seconds_since_1970_are_read_as_they_are_written(second, format):
+    notation = of_moments("timestamp", "UTC", format)
+    assert isinstance(notation, Epoch)
+    text = notation.text(second)
+    assert notation.number(text) == second
+    assert text == str(second * PER_SECOND[format])
+
+
+def test_small_counts_are_no_times_of_day():
+    counts = np.where(RNG.random(20_002) < 0.6, 0, RNG.geometric(0.1, 20_002) - 1)
+    attribute, column, flags = drafted(pd.DataFrame({"x": counts}))
+    assert attribute.instants is None
+    assert not any("times as numbers" in flag for flag in flags)
+    assert (rows_of(attribute, column)[0] == counts).all()
+
+
+def test_int96_dates_far_away_do_not_wrap(tmp_path):
+    far = [dt.datetime(9999, 12, 31), dt.datetime(1066, 10, 14)]
+    days = [far[i] if i < 2 else dt.datetime(2000, 1, 1) + dt.timedelta(days=i) for i in range(N)]
+    table = pa.table({"x": pa.array(days, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    attribute, column, _ = drafted(str(tmp_path / "t.parquet"))
+    assert column.to_pylist() == days
+    rows_of(attribute, column)
+    clamped = read_attribute(
+        {"name": "x", "bounds": [days[2], days[-1]], "bins": 4, "clamp": True, "calendar": "timestamp"}
+    )  # fmt: skip
+    assert clamped.encoder("x")(column)[:2].tolist() == [3, 0]
+
+
+def test_two_codes_with_one_label_are_two_values(tmp_path):
+    package = pytest.importorskip("pyreadstat")
+    codes = RNG.integers(1, 4, N)
+    package.write_sav(
+        pd.DataFrame({"x": codes + 0.0}),
+        str(tmp_path / "t.sav"),
+        variable_value_labels={"x": {1.0: "yes", 2.0: "no", 3.0: "yes"}},
+        variable_measure={"x": "nominal"},
+    )
+    attribute, column, _ = drafted(str(tmp_path / "t.sav"))
+    names = {1: "yes (1)", 2: "no", 3: "yes (3)"}
+    assert column.to_pylist() == [names[code] for code in codes]
+    (rows,) = decode_pieces(
+        attribute.encoder("x")(column)[None], [attribute], np.random.default_rng(1)
+    )
+    assert rows["x"].to_pylist() == column.to_pylist()
+    assert told_apart({"a": "A", "b": "B"}) == {"a": "A", "b": "B"}
+
+
+@pytest.mark.parametrize("kind", ["relation", "query"])
+def test_times_of_duckdb_with_an_offset_are_those_of_utc(tmp_path, kind):
+    duckdb = pytest.importorskip("duckdb")
+    place = str(tmp_path / "t.duckdb")
+    made = f"""SELECT (['12:00:00+00', '12:00:00+01', '00:30:00+02'])[1 + (i % 3)::INT]::TIMETZ AS "x""y" FROM range({N}) r(i)"""
+    with duckdb.connect(place) as connection:
+        connection.execute(f"CREATE TABLE t AS {made}")
+    if kind == "query":
+        attribute, column, _ = drafted(f"duckdb:{place}", query="SELECT * FROM t")
+    else:
+        relation = duckdb.sql(made)
+        attribute, column = drafted(relation)[:2]
+    numbers, _ = rows_of(attribute, column)
+    assert numbers[:3].tolist() == [12 * 3600, 11 * 3600, 22.5 * 3600]
+
+
+def test_uuid_ids_have_the_digests_of_their_texts(tmp_path):
+    ids = [str(uuid.UUID(int=(i + 1) * 7919 * 2**70 + i)) for i in range(50)]
+    column = pa.array([uuid.UUID(one).bytes for one in ids], pa.uuid())
+    pq.write_table(pa.table({"x": column}), tmp_path / "t.parquet")
+    key = IdKeys.drawn().records
+    texts = digested(key, pa.chunked_array([ids]), "x")[0]
+    for one in (
+        pa.chunked_array([column]),
+        read_arrow(str(tmp_path / "t.parquet"))["x"],
+        read_arrow(pd.DataFrame({"x": [*map(uuid.UUID, ids)]}))["x"],
+    ):
+        assert (digested(key, one, "x")[0] == texts).all()
+
+
+@pytest.mark.parametrize("type", ["Int128", "UInt128"])
+def test_wide_numbers_of_polars_are_read(type):
+    pl = pytest.importorskip("polars")
+    ids = [12_345_678_901_234_567_890 + i for i in range(50)]
+    frame = pl.DataFrame({"x": pl.Series(ids, dtype=getattr(pl, type))})
+    assert [*map(int, read_arrow(frame)["x"].to_pylist())] == ids
+    key = IdKeys.drawn().records
+    texts = digested(key, pa.chunked_array([[*map(str, ids)]]), "x")[0]
+    assert (digested(key, read_arrow(frame)["x"], "x")[0] == texts).all()
+
+
+def test_infinity_among_words_is_a_word(tmp_path):
+    makers = ["Infinity", "Acura", "Ford"]
+    pd.DataFrame({"x": [makers[i % 3] for i in range(N)]}).to_csv(tmp_path / "t.csv", index=False)
+    attribute, column, flags = drafted(str(tmp_path / "t.csv"))
+    assert flags == []
+    codes = attribute.encoder("x")(column)
+    (rows,) = decode_pieces(codes[None], [attribute], np.random.default_rng(1))
+    assert rows["x"].to_pylist() == column.to_pylist()

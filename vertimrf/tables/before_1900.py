@@ -1,0 +1,81 @@
+"""Dates before 1900 in workbooks of Excel, which are negative day numbers there.
+
+openpyxl and LibreOffice write them, Excel shows none, and calamine reads each as midnight. So they are read from the sheet's XML.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+# Day 0.
+ORIGIN = datetime(1899, 12, 30)
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+OFFICE = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+# A cell with a negative number, in a sheet's XML.
+CELL = re.compile(
+    rb'<c\b[^<>]*?\br="([A-Z]{1,3})(\d{1,7})"[^<>]*>\s*(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<>]*</f>)?\s*<v>(-[\d.eE+-]+)</v>'
+)
+# Bytes of XML that are searched at a time, and those that are searched again, as a cell may be cut.
+BLOCK, AGAIN = 1 << 20, 1 << 10
+
+
+class BelowZero:
+    """The cells of a sheet with a negative day number.
+
+    Args:
+        path: the workbook.
+        sheet: name of the sheet.
+    """
+
+    def __init__(self, path: Path, sheet: str) -> None:
+        self._path, self._sheet = path, sheet
+
+    def cell(self, row: int, column: int) -> Any:
+        """What a cell is that calamine reads as midnight; row and column are counted from 0."""
+        days = self._days.get((row, column))
+        if days is None:
+            return time()
+        moment = ORIGIN + timedelta(seconds=round(days * 86_400))
+        return moment if moment.time() != time() else date(moment.year, moment.month, moment.day)
+
+    @cached_property
+    def _days(self) -> dict[tuple[int, int], float]:
+        """Negative numbers by row and column; empty for workbooks of other kinds."""
+        with zipfile.ZipFile(self._path) as file:
+            if "xl/workbook.xml" not in file.namelist():
+                return {}
+            with file.open(self._part(file)) as xml:
+                return dict(_negative(xml))
+
+    def _part(self, file: zipfile.ZipFile) -> str:
+        """The part of the file that has the sheet."""
+        book = ElementTree.fromstring(file.read("xl/workbook.xml"))
+        links = ElementTree.fromstring(file.read("xl/_rels/workbook.xml.rels"))
+        (key,) = (
+            each.get(f"{OFFICE}id")
+            for each in book.iter(f"{MAIN}sheet")
+            if each.get("name") == self._sheet
+        )
+        (target,) = (each.get("Target", "") for each in links if each.get("Id") == key)
+        return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+
+
+def _negative(xml: Any) -> Iterator[tuple[tuple[int, int], float]]:
+    """Row, column and number of the negative numbers in a sheet's XML."""
+    carried = b""
+    while block := xml.read(BLOCK):
+        text = carried + block
+        for letters, row, number in CELL.findall(text):
+            column = 0
+            for letter in letters:
+                column = 26 * column + letter - ord("A") + 1
+            yield (int(row) - 1, column - 1), float(number)
+        carried = text[-AGAIN:]

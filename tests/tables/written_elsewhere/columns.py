@@ -89,7 +89,7 @@ COLUMNS = (
     _column("land", "text", "NA is Namibia", "NA", "DE", "FR"),
     _column("part", "decimal", "a summand", "1.25", "2.50"),
     _column("rest", "decimal", "a summand", "10.00", "20.00", "30.00"),
-    _column("total", "decimal", "the sum of both", *("11.25 22.50 31.25 12.50 21.25 32.50".split())),
+    _column("total", "decimal", "the sum of both", *(["11.25", "22.50", "31.25", "12.50", "21.25", "32.50"])),
 )  # fmt: skip
 IDS = "id"
 

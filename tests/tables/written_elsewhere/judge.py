@@ -58,6 +58,11 @@ def canonical(value):
         return TRUTHS[text.lower()]
     with contextlib.suppress(InvalidOperation):
         number = Decimal(text)
+        if "e" in text.lower() and number.is_finite() and abs(number) >= 2**53:
+            # So only a floating-point number is written.
+            number = Decimal(int(float(text)))
+        if number.is_finite() and number == int(number):
+            return str(int(number))
         return str(number.normalize()) if number.is_finite() else text
     with contextlib.suppress(ValueError):
         moment = datetime.datetime.fromisoformat(text)
@@ -79,7 +84,11 @@ def seconds(value):
 def written(column, holds):
     """Per record, what a reader should find; ``holds`` maps values that the tool or format changes."""
     labels = {str(code): label for code, label in column.labels}
-    gone = {"", *map(str, column.absent), *(v for v in column.values if v[:1] == "." and column.kind == "extended")}
+    gone = {
+        "",
+        *map(str, column.absent),
+        *(v for v in column.values if v[:1] == "." and column.kind == "extended"),
+    }
     out = []
     for value in column.cells:
         if value in holds:
@@ -95,6 +104,8 @@ def written(column, holds):
 
 
 def _of_kind(column, value):
+    if column.kind == "text":
+        return str(value)
     return seconds(value) if column.kind == "span" else canonical(value)
 
 

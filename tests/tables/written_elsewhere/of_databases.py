@@ -9,12 +9,8 @@ import tempfile
 from pathlib import Path
 
 from .columns import COLUMNS, IDS
-from .tool import Format, Tool, called, program
+from .tool import CODES, OPEN, Format, Tool, called, program, rounded
 
-CODES = {
-    "answer": {"1": "1", "2": "2", "3": "3"},
-    "rating": {"1": "1", "2": "2", "8": "8", "9": "9"},
-}
 QUERY = ("--query", "SELECT * FROM t")
 KINDS = {
     "whole": "BIGINT",
@@ -47,7 +43,13 @@ def _sqlite(folder):
     path = folder / "table.db"
     path.unlink(missing_ok=True)
     # Numbers have a type; dates, times and truth values are texts, or 0 and 1.
-    numbers = {"whole": "INTEGER", "labelled": "INTEGER", "extended": "INTEGER", "float": "REAL", "decimal": "NUMERIC"}
+    numbers = {
+        "whole": "INTEGER",
+        "labelled": "INTEGER",
+        "extended": "INTEGER",
+        "float": "REAL",
+        "decimal": "NUMERIC",
+    }
     parts, kinds = [IDS], [f"{IDS} TEXT"]
     for column in COLUMNS:
         made = f"{column.name} = 'true'" if column.kind == "truth" else _made(column)
@@ -118,13 +120,19 @@ def _postgresql(folder):
     called(folder, "psql", *words, text="\n".join(script))
 
 
+CUT = {"fine": OPEN["fine"]}
+# Its integers have 63 bits, and its NUMERIC is floating-point.
+DOUBLE = CODES | rounded("digits")
+UNSIGNED = rounded("unsigned", digits=15)
 SQLITE = Tool(
     "SQLite",
     program("sqlite3", "--version"),
     _sqlite,
     (
-        Format("a query", "sqlite:{folder}/table.db", QUERY, CODES),
-        Format("CSV", "table.csv", holds=CODES),
+        Format("a query", "sqlite:{folder}/table.db", QUERY, DOUBLE | rounded("unsigned")),
+        Format(
+            "CSV", "table.csv", holds=DOUBLE | UNSIGNED | rounded("ratio", digits=15), known=CUT
+        ),
         Format("JSON", "table.json"),
         Format("database file", "table.db"),
     ),
@@ -135,10 +143,14 @@ POSTGRESQL = Tool(
     _postgresql,
     (
         Format(
-            "a query", "postgresql://holder@/cases?host={folder}/address", QUERY, CODES
+            "a query",
+            "postgresql://holder@/cases?host={folder}/address",
+            QUERY,
+            CODES,
+            CUT | dict.fromkeys(("unsigned", "digits"), "NUMERIC is read in double precision"),
         ),
-        Format("CSV", "table.csv", holds=CODES),
-        Format("text", "table.txt", holds=CODES),
+        Format("CSV", "table.csv", holds=CODES, known=CUT),
+        Format("text", "table.txt", holds=CODES, known=CUT),
     ),
 )
 TOOLS = (SQLITE, POSTGRESQL)

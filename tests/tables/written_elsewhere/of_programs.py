@@ -2,13 +2,9 @@
 
 import csv
 
-from .columns import COLUMNS, IDS, ids
-from .tool import Format, Tool, called, program
+from .columns import COLUMNS, IDS, by_name, ids
+from .tool import CODES, LARGE, OPEN, Format, Tool, called, program, rounded, without
 
-CODES = {
-    "answer": {"1": "1", "2": "2", "3": "3"},
-    "rating": {"1": "1", "2": "2", "8": "8", "9": "9"},
-}
 # Formats of PSPP by kind; texts have their length in bytes.
 FORMS = {
     "whole": "F20.0",
@@ -70,8 +66,7 @@ SAVE TRANSLATE /OUTFILE='labels.csv' /TYPE=CSV /FIELDNAMES /CELLS=LABELS /REPLAC
 
 
 def _gretl(folder):
-    kinds = ("whole", "decimal", "float", "labelled", "extended", "truth", "ordered", "factor")
-    kept = [column for column in COLUMNS if column.kind in kinds]
+    kept = [column for column in COLUMNS if column.kind in NUMBERS]
     with open(folder / "gretl.csv", "w", newline="") as file:
         out = csv.writer(file)
         out.writerow([IDS, *(column.name for column in kept)])
@@ -89,21 +84,40 @@ def _libreoffice(folder):
     # Comma, quotes, UTF-8, first line; texts in quotes are numbers or dates if they look so.
     read = "--infilter=CSV:44,34,76,1,,0,false,true,false"
     profile = f"-env:UserInstallation=file://{folder}/profile"
-    for end in ("xlsx", "ods", "fods", "xls", "html", "dbf"):
+    for end in ("xlsx", "ods", "fods", "xls", "html"):
         called(folder, "soffice", profile, "--headless", read, "--convert-to", end, "table.csv")
 
 
-NUMBERS = [c.name for c in COLUMNS if c.kind not in ("whole", "decimal", "float", "labelled")]
+DOUBLE = rounded(*LARGE)
+FIFTEEN = rounded(*LARGE, "ratio", digits=15)
+LABELS = OPEN | dict.fromkeys(("answer", "rating"), "labels of a variable whose measure is scale")
+# gretl has numbers, and texts as codes of them.
+NUMBERS = ("whole", "decimal", "float", "labelled", "extended", "truth", "ordered", "factor")
+ABSENT = [column.name for column in COLUMNS if column.kind not in NUMBERS]
+# Calc took these cells of a text file for numbers.
+CALC = (
+    CODES
+    | FIFTEEN
+    | {
+        "zip": {v: str(int(v)) for v in by_name("zip").values},
+        "stay": {v: v for v in by_name("stay").values},
+        "pay": {v: v for v in by_name("pay").values},
+    }
+)
 PSPP = Tool(
     "PSPP",
     program("pspp", "--version"),
     _pspp,
     (
-        Format("SAV", "table.sav"),
-        Format("ZSAV", "table.zsav"),
+        Format("SAV", "table.sav", holds=DOUBLE, known=LABELS),
+        Format("ZSAV", "table.zsav", holds=DOUBLE, known=LABELS),
         Format("portable", "table.por"),
-        Format("CSV", "table.csv", holds=CODES),
-        Format("CSV of labels", "labels.csv"),
+        Format("CSV", "table.csv", holds=CODES | DOUBLE),
+        Format(
+            "CSV of labels",
+            "labels.csv",
+            holds=DOUBLE | {"rating": {"8": "refused", "9": "unknown"}},
+        ),
     ),
 )
 GRETL = Tool(
@@ -111,8 +125,8 @@ GRETL = Tool(
     program("gretlcli", "--version"),
     _gretl,
     (
-        Format("CSV", "table.csv", holds=CODES),
-        Format("DTA", "table.dta", holds=CODES),
+        Format("CSV", "table.csv", holds=CODES | FIFTEEN | without(*ABSENT)),
+        Format("DTA", "table.dta", holds=CODES | DOUBLE | without(*ABSENT)),
         Format("GDT", "table.gdt"),
         Format("GDTB", "table.gdtb"),
     ),
@@ -122,12 +136,11 @@ LIBREOFFICE = Tool(
     program("soffice", "--version"),
     _libreoffice,
     (
-        Format("XLSX", "table.xlsx", holds=CODES),
-        Format("ODS", "table.ods", holds=CODES),
+        Format("XLSX", "table.xlsx", holds=CALC, known=OPEN),
+        Format("ODS", "table.ods", holds=CALC, known=OPEN),
         Format("flat ODS", "table.fods"),
         Format("XLS", "table.xls"),
         Format("HTML", "table.html"),
-        Format("DBF", "table.dbf"),
     ),
 )
 TOOLS = (PSPP, GRETL, LIBREOFFICE)

@@ -4,7 +4,7 @@ import datetime as dt
 from decimal import Decimal
 
 from .columns import COLUMNS, IDS, ids
-from .tool import Format, Tool, package
+from .tool import CODES, LARGE, OPEN, Format, Tool, package, rounded, without
 
 MAKERS = {
     "whole": int,
@@ -18,11 +18,6 @@ MAKERS = {
     "truth": "true".__eq__,
     "labelled": int,
     "extended": lambda pay: None if pay[0] == "." else int(pay),
-}
-# No tool of Python here has labels, or kinds of missing values: codes are written.
-CODES = {
-    "answer": {"1": "1", "2": "2", "3": "3"},
-    "rating": {"1": "1", "2": "2", "8": "8", "9": "9"},
 }
 
 
@@ -173,17 +168,24 @@ def _pyreadr(folder):
     pyreadr.write_rdata(str(folder / "table.RData"), frame, df_name="table")
 
 
+EXCEL = CODES | rounded(*LARGE, "ratio", digits=16)
+CUT = {"fine": OPEN["fine"]}
 POLARS = Tool(
     "polars",
     package("polars", "XlsxWriter"),
     _polars,
     (
-        Format("Parquet", "table.parquet", holds=CODES),
-        Format("Arrow", "table.arrow", holds=CODES),
-        Format("CSV", "table.csv", holds=CODES | {"stay": None}),
-        Format("JSON lines", "table.jsonl", holds=CODES),
+        Format("Parquet", "table.parquet", holds=CODES, known=CUT),
+        Format("Arrow", "table.arrow", holds=CODES, known=CUT),
+        Format(
+            "CSV",
+            "table.csv",
+            holds=CODES | without("stay"),
+            known=CUT | {"clock": "times with zeros after the second"},
+        ),
+        Format("JSON lines", "table.jsonl", holds=CODES, known=OPEN),
         Format("JSON", "table.json"),
-        Format("XLSX", "table.xlsx", holds=CODES),
+        Format("XLSX", "table.xlsx", holds=EXCEL | without("zoned"), known=OPEN),
     ),
 )
 DUCKDB = Tool(
@@ -191,10 +193,12 @@ DUCKDB = Tool(
     package("duckdb"),
     _duckdb,
     (
-        Format("a query", "duckdb:{folder}/table.duckdb", ("--query", "SELECT * FROM t"), CODES),
-        Format("Parquet", "table.parquet", holds=CODES),
-        Format("CSV", "table.csv", holds=CODES),
-        Format("JSON lines", "table.jsonl", holds=CODES),
+        Format(
+            "a query", "duckdb:{folder}/table.duckdb", ("--query", "SELECT * FROM t"), CODES, CUT
+        ),
+        Format("Parquet", "table.parquet", holds=CODES, known=CUT),
+        Format("CSV", "table.csv", holds=CODES, known=CUT),
+        Format("JSON lines", "table.jsonl", holds=CODES | rounded("digits")),
         Format("JSON", "table.json"),
         Format("database file", "table.duckdb"),
     ),
@@ -204,18 +208,38 @@ FASTPARQUET = Tool(
     package("fastparquet", "pandas"),
     _fastparquet,
     (
-        Format("Parquet", "table.parquet", holds=CODES),
-        Format("Parquet, INT96", "int96.parquet", holds=CODES),
+        Format(
+            "Parquet",
+            "table.parquet",
+            holds=CODES | rounded("digits") | without("until", "ends", "clock"),
+            known=OPEN,
+        ),
+        Format(
+            "Parquet, INT96",
+            "int96.parquet",
+            holds=CODES | rounded("digits") | without("until", "ends", "clock"),
+            known=OPEN,
+        ),
     ),
 )
 OPENPYXL = Tool(
-    "openpyxl", package("openpyxl"), _openpyxl, (Format("XLSX", "table.xlsx", holds=CODES),)
+    "openpyxl",
+    package("openpyxl"),
+    _openpyxl,
+    (Format("XLSX", "table.xlsx", holds=CODES | rounded("ratio", digits=16), known=OPEN),),
 )
 XLSXWRITER = Tool(
     "XlsxWriter",
     package("XlsxWriter"),
     _xlsxwriter,
-    (Format("XLSX", "table.xlsx", holds=CODES | {"born": None}),),
+    (
+        Format(
+            "XLSX",
+            "table.xlsx",
+            holds=CODES | rounded("ratio", digits=16) | without("born"),
+            known=OPEN,
+        ),
+    ),
 )
 FASTAVRO = Tool("fastavro", package("fastavro"), _fastavro, (Format("Avro", "table.avro"),))
 PYREADR = Tool(

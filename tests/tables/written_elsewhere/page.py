@@ -23,7 +23,9 @@ from written_elsewhere.register import TOOLS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "written-elsewhere.md"
 BEGIN, END = "<!-- tool: {} -->", "<!-- end: {} -->"
-COUNTS = re.compile(r"^\| (?!format)[^|]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d*) \|", re.MULTILINE)
+COUNTS = re.compile(
+    r"^\| (?!format)[^|]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d*) \|", re.MULTILINE
+)
 
 
 def readings(tool):
@@ -69,7 +71,9 @@ def part(tool, found):
     ]
     sentences = {}
     for column in COLUMNS:
-        cells = [_shown(format, column.name, reading, sentences) for format, reading in whole.items()]
+        cells = [
+            _shown(format, column.name, reading, sentences) for format, reading in whole.items()
+        ]
         lines.append(f"| {column.name} | {' | '.join(cells)} |")
     lines += ["", *(f"{number}. {sentence}" for sentence, number in sentences.items())]
     return "\n".join(lines).rstrip()

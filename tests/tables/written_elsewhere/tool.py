@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
+from .columns import by_name
+
 # By column, what a file holds instead of some values, or None if the tool cannot write the column.
 Holds = dict[str, dict[str, str | None] | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Format:
     """A format of a tool.
 
@@ -86,3 +88,32 @@ def called(folder, *words, text=None):
     )
     assert done.returncode == 0, f"{words[0]}: {done.stdout[-2000:]} {done.stderr[-2000:]}"
     return done.stdout
+
+
+# Names of the columns whose numbers no floating-point number holds.
+LARGE = ("large", "odd", "unsigned", "digits")
+# What tools without labels hold of labelled columns: their codes.
+CODES: Holds = {
+    "answer": {"1": "1", "2": "2", "3": "3"},
+    "rating": {"1": "1", "2": "2", "8": "8", "9": "9"},
+}
+# Seconds where a tool has no parts of them.
+WHOLE_SECONDS: Holds = {
+    "fine": dict.fromkeys(by_name("fine").values, "2020-03-01 07:46:09"),
+}
+OPEN = {
+    "stay": "durations of a day or more",
+    "fine": "parts of a second are cut",
+    "born": "dates before 1900 in a workbook",
+}
+
+
+def rounded(*names, digits=None):
+    """What a tool holds that has numbers in double precision, or writes so many digits of them."""
+    form = repr if digits is None else f"{{:.{digits}g}}".format
+    return {name: {v: form(float(v)) for v in by_name(name).values} for name in names}
+
+
+def without(*names):
+    """What a tool holds that cannot write some columns."""
+    return dict.fromkeys(names)

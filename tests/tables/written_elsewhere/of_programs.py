@@ -104,6 +104,8 @@ CALC = (
         "pay": {v: v for v in by_name("pay").values},
     }
 )
+# Calc writes 2^53 - 1 to ODS with all digits, and larger numbers with fifteen.
+ODD = FIFTEEN["odd"] | {str(2**53 - 1): str(2**53 - 1)}
 PSPP = Tool(
     "PSPP",
     program("pspp", "--version"),
@@ -137,7 +139,7 @@ LIBREOFFICE = Tool(
     _libreoffice,
     (
         Format("XLSX", "table.xlsx", holds=CALC, known=OPEN),
-        Format("ODS", "table.ods", holds=CALC, known=OPEN),
+        Format("ODS", "table.ods", holds=CALC | {"odd": ODD}, known=OPEN),
         Format("flat ODS", "table.fods"),
         Format("XLS", "table.xls"),
         Format("HTML", "table.html"),

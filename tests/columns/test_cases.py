@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from vertimrf import PlanOptions, RunOptions, draft_schema, synthesize
+from vertimrf.columns.draft import draft_attribute
 
 N = 4000
 RNG = np.random.default_rng(7)
@@ -213,3 +214,19 @@ def check_values(found, true, must):
         shares = [np.mean([one == value for one in values]) for values in (true, found)]
         # Six columns share epsilon 1 of 4,000 records.
         assert shares[1] == pytest.approx(shares[0], abs=0.05)
+
+
+def test_whole_numbers_of_64_bits_are_listed_to_the_least():
+    values = [-(2**63), 0, 2**63 - 1]
+    draft = draft_schema({"x": np.array(values * 20)})
+    assert draft.schema.attributes[0].values == tuple(values)
+
+
+@pytest.mark.parametrize("end, flags", [("1", 1), ("0", 0)])
+def test_decimals_that_are_one_in_double_precision_are_named(end, flags):
+    # The second is another decimal, or the same with another zero.
+    texts = ["1234567890123456.780", f"1234567890123456.780{end}", "3"]
+    csv = pa.array(texts * 20)
+    said: list[tuple[str, str]] = []
+    draft_attribute("x", pa.chunked_array([csv]), lambda *one: said.append(one), None, False)
+    assert sum("more digits than double precision" in problem for problem, _ in said) == flags

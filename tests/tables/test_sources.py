@@ -28,7 +28,7 @@ from vertimrf import Attribute, ReadOptions, Schema
 from vertimrf.errors import TableError
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import IdKeys
-from vertimrf.tables.sources import open_as_found, open_pieces, read_arrow
+from vertimrf.tables.sources import format_of, open_as_found, open_pieces, read_arrow
 
 ROWS = 240
 KEYS = IdKeys(*(bytes([i]) * 16 for i in range(3)))
@@ -474,3 +474,15 @@ def test_dates_of_a_spreadsheet_are_dates(tmp_path):
     table = read_arrow(tmp_path / "t.xlsx")
     assert table.column_names == ["id", "day", "at"]
     assert [str(kind) for kind in table.schema.types] == ["double", "date32[day]", "time64[us]"]
+
+
+@pytest.mark.parametrize(
+    "head, kind",
+    [
+        (b"q\1\1\1\x15\0\xf0\0\0\0Written by gretl", "a Stata file"),
+        (b"\x8b\x70\xdc\xfb\xdb\xb5\4\xc4DUCK\xe7\3" + bytes(30), "a DuckDB database"),
+    ],
+)
+def test_files_as_gretl_and_newer_duckdb_write_them_are_known(tmp_path, head, kind):
+    # The fourth byte of Stata's header is not used, and DuckDB's version has two bytes.
+    assert format_of(made(tmp_path, "table", head)).name == kind

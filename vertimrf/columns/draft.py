@@ -196,6 +196,11 @@ def _drafted(
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
+        if len(numbers) < len(counts) and _merged(counts, numbers):
+            flag(
+                "has numbers with more digits than double precision tells apart",
+                "those that are one number there count as one; list them as text, or leave the column out",
+            )
         if not infinite and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
             raise Excluded(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
@@ -215,6 +220,12 @@ def _drafted(
             "taken for text, without order; leave such cells empty to have numbers",
         )
     return drafted_text(name, counts, missing, flag)
+
+
+def _merged(counts: Mapping[Any, int], numbers: Counts) -> bool:
+    """Whether values that differ have become one number, unlike 1 and 1.0, which are one."""
+    exact = (value if isinstance(value, float) else Decimal(value) for value in counts)
+    return len(numbers) < len({*exact})
 
 
 def _among(

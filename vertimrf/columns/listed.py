@@ -126,7 +126,7 @@ class Listed(ByValue, domain="values"):
                 f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'."
             )
         bits = 64 if self.type == "uint64" else 63
-        if any(isinstance(value, int) and abs(value) >= 1 << bits for value in every):
+        if any(isinstance(v, int) and not -(1 << 63) <= v < 1 << bits for v in every):
             raise SchemaError(
                 f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text."
             )

@@ -409,7 +409,8 @@ FORMATS = (
     _statistics(
         "a Stata file",
         "read_dta",
-        _like(rb"<stata_dta>|[\x69\x6c\x6e-\x73][\x01\x02]\x01\x00"),
+        # The fourth byte has no meaning: gretl writes 1 there.
+        _like(rb"<stata_dta>|[\x69\x6c\x6e-\x73][\x01\x02]\x01[\x00\x01]"),
         ".dta",
     ),
     _statistics(
@@ -433,7 +434,7 @@ FORMATS = (
     _refused(
         "a DuckDB database",
         "name it duckdb:FILE, with query='SELECT ...' (--query)",
-        _like(rb".{8}DUCK.\0{7}"),
+        _like(rb"(?s).{8}DUCK.{2}\0{6}"),
     ),
     _refused("an HDF5 file", PANDAS.format("read_hdf"), _starts(b"\x89HDF")),
     _refused("a pickle of Python", PANDAS.format("read_pickle"), _like(rb"\x80[\x02-\x05]")),

@@ -23,6 +23,7 @@ CASES: tuple[Audit, ...] = (
         wide=24,
         alone=True,
     ),
+    Case("pairs chosen beside count sketches", {"tau": 400}, wide=16),
     Case("many columns, each too long for pairs", wide=24, bins=25),
     Case("agreement on a shared column", shared=True),
     Case("several records of a person", {"records_per_person": 2}, person=2),

@@ -23,7 +23,7 @@ from vertimrf.plan.local_plan import LocalPlan, local_entries
 from vertimrf.plan.shares import USUAL, Outlook, choices, choosing_is_better
 from vertimrf.plan.workload import Workload
 from vertimrf.privacy.choice import ChoiceEvent
-from vertimrf.privacy.ledger import Kind
+from vertimrf.privacy.ledger import Kind, Ledger
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
@@ -31,12 +31,12 @@ from vertimrf.tables.table import Table
 RECORDS, COLUMNS, VALUES = 3000, 16, 20
 
 
-def chain(seed=0):
+def chain(seed=0, columns=COLUMNS, values=VALUES, records=RECORDS):
     """Columns of 20 values; the second of each two is nearly the first [shape=(16, 3000), uint16]."""
     rng = np.random.default_rng(seed)
-    first = rng.integers(0, VALUES, (COLUMNS // 2, RECORDS))
-    near = np.clip(first + rng.integers(-1, 2, first.shape), 0, VALUES - 1)
-    return np.stack([first, near], axis=1).reshape(COLUMNS, RECORDS).astype(np.uint16)
+    first = rng.integers(0, values, (columns // 2, records))
+    near = np.clip(first + rng.integers(-1, 2, first.shape), 0, values - 1)
+    return np.stack([first, near], axis=1).reshape(columns, records).astype(np.uint16)
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +254,7 @@ def test_missing_values_are_apart_and_columns_that_others_name_keep_their_values
 
 
 def test_pairs_are_chosen_where_scores_are_blind_and_never_with_more_budget_alone():
-    """And only by a single holder of more than its cliques hold."""
+    """And only by holders of more than their cliques hold."""
     sizes = ((20,) * 24,)
 
     def better(records, rho, columns=sizes, clique=10**5):
@@ -266,7 +266,9 @@ def test_pairs_are_chosen_where_scores_are_blind_and_never_with_more_budget_alon
     assert not better(100, 0.001)
     assert not better(3000, 0.02, ((20, 20),))
     assert not better(3000, 0.02, clique=20**25)
-    assert not better(3000, 0.02, ((20,) * 12, (20,) * 12))
+    assert better(3000, 0.02, ((20,) * 12, (20,) * 12))
+    # The smaller party has no pair to choose, and the larger one's scores see.
+    assert not better(10**6, 0.02, ((20,) * 23, (20,)))
     assert [choices(d) for d in (1, 2, 3, 4, 24)] == [0, 0, 3, 6, 47]
     assert math.isfinite(choices(10))
 
@@ -311,3 +313,70 @@ def test_pairs_of_more_cells_than_a_clique_has_are_not_chosen():
     message = Party(plan, "one", Secret.new(), FixedNoise(2)).run(table)
     assert all(m.counts.size <= 30 for m in message.marginals)
     assert Server(plan).read([Message.from_bytes(message.to_bytes(plan), plan)])
+
+
+# Columns, values and records of each of two parties.
+OF_TWO = (12, 9, 2000)
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """A plan of two parties that choose their pairs, and their messages."""
+    columns, values, records = OF_TWO
+    schema = schema_of(one=(values,) * columns, two=(values,) * columns)
+    plan = plan_with(schema, expected_records=records, nonce="chosen apart")
+    digests, secret = np.arange(records, dtype=np.uint64), Secret.new()
+    messages = [
+        Party(plan, name, secret, FixedNoise(number)).run(
+            Table(schema.part(name), digests, np.ascontiguousarray(chain(number, *OF_TWO)))
+        )
+        for number, name in enumerate(("one", "two"))
+    ]
+    return plan, messages
+
+
+def test_each_of_several_parties_chooses_and_the_ledger_has_the_choices_of_all(apart):
+    plan, messages = apart
+    chosen = [entry for entry in plan.entries() if entry.kind is Kind.CHOICES]
+    assert [entry.party for entry in chosen] == ["one", "two"]
+    assert [e.event.count for e in chosen] == [local.choices for local in plan.local]
+    assert [local.choices for local in plan.local] == [choices(OF_TWO[0])] * 2
+    assert plan.ledger().epsilon <= 1
+    fewer = [entry for entry in plan.entries() if entry != chosen[1]]
+    assert Ledger(fewer, plan.delta).epsilon < plan.ledger().epsilon
+    for message in messages:
+        back = Message.from_bytes(message.to_bytes(plan), plan)
+        assert {m.attributes for m in back.marginals} == {m.attributes for m in message.marginals}
+
+
+def test_the_rows_keep_what_each_of_two_parties_chose(apart):
+    plan, messages = apart
+    server = Server(plan, RunOptions(rows=OF_TWO[2], seed=1))
+    found = np.corrcoef(server.run(server.read(messages)).codes)
+    true = np.corrcoef(np.concatenate([chain(0, *OF_TWO), chain(1, *OF_TWO)]))
+    kept = [found[a, a + 1] / true[a, a + 1] for a in range(0, len(true), 2)]
+    assert np.median(kept) > 0.8
+
+
+def test_two_columns_of_two_values_are_measured_twice_where_one_decides_the_other(monkeypatch):
+    """A complement: halves are all its values, and a second measurement halves the error."""
+    monkeypatch.setitem(globals(), "VALUES", 2)
+    codes = np.random.default_rng(0).integers(0, 2, (COLUMNS, RECORDS))
+    codes[1] = 1 - codes[0]
+    plan = LocalPlan(20.0, 0.0, 4096, 500.0, 10**5, False, True, 0.0, 31, 40.0)
+    measured = [m.parts for m in chosen(codes, plan).released if m.attributes == (0, 1)]
+    assert measured == [(2, 2), (3, 3)]
+
+
+def test_the_halves_of_a_column_of_rare_values_have_the_error_of_their_common_value():
+    """The sum of 19 noisy counts is farther off than the count of the only other value."""
+    codes = np.zeros((4, RECORDS), np.int64)
+    codes[:, :60] = np.arange(60) % VALUES
+    made = [
+        chosen(codes, LocalPlan(20.0, 0.0, 4096, 500.0, 10**5, False, True, 0.0, 5, 40.0), seed)
+        for seed in range(20)
+    ]
+    off = np.array([m._margins[0][0] - np.sum(codes[0] == 0) for m in made])
+    # Chi-square of 20 degrees beyond 60: a chance of 7e-6. By 19 counts it would be 87 records each.
+    assert (off**2).sum() < 60 * 20.0**2
+    assert made[0]._errors[0] == pytest.approx(20 * math.sqrt(19 / 20))

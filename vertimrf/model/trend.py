@@ -179,9 +179,14 @@ def _masses(counts: Floats, bins: Integers, total: float) -> Floats:
     return mass * (total / float(mass.sum()))
 
 
-def without_noise(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """The measurements without trends that noise may explain: fits would follow their noise."""
-    return [m for m in measurements if not m.trend or m.squares(_apart(m)) >= SHOWN**2]
+def without_noise(measurements: Sequence[Measurement], shown: float = SHOWN) -> list[Measurement]:
+    """The measurements without trends that noise may explain: fits would follow their noise.
+
+    Args:
+        measurements: noisy marginals.
+        shown: least distance of a trend from 0, in standard errors.
+    """
+    return [m for m in measurements if not m.trend or m.squares(_apart(m)) >= shown**2]
 
 
 def _apart(m: Measurement) -> Floats:

@@ -34,14 +34,17 @@ from ..plan.workload import Workload
 from ..privacy.noise import KeyedNoise
 from .measured import Counts, Marginals, differences, measured
 
-# Groups of a column without an order, for its choice.
-GROUPS = 6
+# Groups of a column without an order, for its choice, and most values of one that keeps them.
+GROUPS = 7
 # Share of the units that all chosen pairs are measured with, and of those for what a workload asks for.
 COARSE, ASKED = 0.5, 0.25
 # A pair is measured again if its distance from independence is this share of the records. The number of
 # pairs is such that a table of LEAST_CELLS has on average one standard deviation of noise in a cell, and
 # the number of its bins is the largest that does; at most MOST_PARTS along an axis.
 STRONG, LEAST_CELLS, MOST_PARTS = 0.3, 9, 24
+# It is also measured again if it is this part of what its margins allow, and so many standard deviations
+# of its noise: one column may decide the other.
+NEAR, CLEAR = 0.5, 4.0
 # Values without an order get so many times as many bins as others.
 LISTS = 4
 # Least share of independent columns' records that a released table has in a cell, and rounds that fit
@@ -78,16 +81,20 @@ class ChosenPairs:
         self.released: list[LocalMarginal] = []
         self._tables: dict[Pair, Floats] = {}
         self._coarse = [
-            2 if cut.ordered else min(GROUPS, len(counts))
+            2 if cut.ordered and len(counts) > GROUPS + cut.missing else min(GROUPS, len(counts))
             for cut, counts in zip(cuttings, self._one_way, strict=True)
         ]
         self._maps = [self._map(a, parts) for a, parts in enumerate(self._coarse)]
         self._margins, self._errors, self._halved = [], [], []
         for counts, bins, cut in zip(self._one_way, self._maps, cuttings, strict=True):
-            binned = np.bincount(np.arange(len(counts)) if bins is None else bins, weights=counts)
+            bins = np.arange(len(counts)) if bins is None else bins
+            binned, values = np.bincount(bins, weights=counts), np.bincount(bins)
+            # All records are known better than bins of many values: least squares.
+            binned += (total - binned.sum()) * values / len(counts)
             positive = np.maximum(binned, LEAST * total)
             self._margins.append(positive * (total / positive.sum()))
-            self._errors.append(plan.one_way_sigma * math.sqrt(len(counts) / len(binned)))
+            variance = float((values * (1 - values / len(counts))).mean())
+            self._errors.append(plan.one_way_sigma * math.sqrt(variance))
             halves = cut.ordered and not cut.kept and len(binned) == 2 + cut.missing
             self._halved.append(len(binned) == 2 or halves)
 
@@ -109,6 +116,7 @@ class ChosenPairs:
         asked = [m for m in wanted.in_order() if len(m) > 1] if wanted.asked_for else []
         left = plan.units - self._asked(asked)
         units = max(int(COARSE * left) // plan.choices, 1)
+        self._units_of_one = units
         tree = self._tree(exact, [m for m in asked if m in exact])
         # What a workload asks for may have been measured so.
         for pair in [each for each in tree if each not in self._tables]:
@@ -240,18 +248,23 @@ class ChosenPairs:
 
     def _finer(self, pairs: Sequence[Pair], units: int) -> None:
         """Measure the strongest of some pairs in more bins, with so many units in all."""
-        strength = {
-            pair: float(np.abs(self._numbers(pair, self._tables[pair] - self._apart(pair))).sum())
-            for pair in pairs
-            if self._most(pair, math.inf) != self._coarse_of(pair)
-        }
-        strong = [pair for pair in strength if strength[pair] > STRONG * self._total]
-        strong.sort(key=lambda pair: -strength[pair])
+        noise = self._plan.unit_sigma / math.sqrt(self._units_of_one)
+        strength = {}
+        for pair in pairs:
+            apart, table = self._apart(pair), self._tables[pair]
+            far = float(np.abs(self._numbers(pair, table - apart)).sum())
+            near = far > NEAR * _reach(apart, table) and far > CLEAR * noise
+            if near or far > STRONG * self._total:
+                strength[pair] = far
+        strong = sorted(strength, key=lambda pair: -strength[pair])
         while strong and self._cells(units // len(strong)) < LEAST_CELLS:
             strong.pop()
         for pair in strong:
             each = units // len(strong)
-            self._in_bins(pair, self._most(pair, self._cells(each)), each)
+            parts = self._most(pair, self._cells(each))
+            # No finer bins: once more, in those that a number above the values gives.
+            again = parts == self._coarse_of(pair)
+            self._in_bins(pair, tuple(k + again for k in parts), each)
 
     def _asked(self, asked: Sequence[Ints]) -> int:
         """Measure what a workload asks for, and return the number of units spent."""
@@ -293,3 +306,13 @@ class ChosenPairs:
                     break
             else:
                 return tuple(parts)
+
+
+def _reach(apart: Floats, table: Floats) -> float:
+    """How far a table of these margins can be from independence: the sum of absolute differences."""
+    rows, columns = (apart.sum(axis=axis) / apart.sum() for axis in (1, 0))
+    if apart.shape == (2, 2):
+        p, q = rows[0], columns[0]
+        joint = min(p, q) if table[0, 0] > apart[0, 0] else max(p + q - 1, 0.0)
+        return float(4 * apart.sum() * abs(joint - p * q))
+    return float(2 * apart.sum() * (1 - max((rows**2).sum(), (columns**2).sum())))

@@ -372,23 +372,28 @@ def choosing_is_better(outlook: Outlook, usual: Shares, fixed: bool = False) -> 
         usual: shares of the budget.
         fixed: whether the shares are given.
     """
-    # Several parties' sketches tell their own pairs as well, of which this forecast knows too little.
     held = [some for some in outlook.columns if some]
-    if len(held) != 1 or math.prod(held[0]) <= outlook.largest_clique:
+    limited = [some for some in held if math.prod(some) > outlook.largest_clique]
+    if not limited or max(map(choices, map(len, held))) > MOST_CHOICES * UNITS:
         return False
-    if not 0 < choices(len(held[0])) <= MOST_CHOICES * UNITS:
+    if not any(map(choices, map(len, limited))):
         return False
     lost, nothing = [], False
     for chosen in (False, True):
         other = replace(outlook, chosen=chosen)
         shares = usual if fixed else other.best(usual)
-        nothing |= not chosen and shares.one_way == 1
+        # Several parties' sketches tell their own pairs as well.
+        nothing |= not chosen and shares.one_way == 1 and len(held) == 1
         noise = distances(other, shares)
         lost.append(float(np.square(left(noise.within, DEPENDENCE)).mean()))
     if not lost[1] < lost[0] or not float(noise.one_way.mean()) < MOST_ONE_WAY:
         return False
-    rho = (usual if fixed else usual.without_sketches()).local * outlook.rho
-    blind = _score_noise(math.comb(len(held[0]), 2), SCORE_SHARE * rho) > BLIND * outlook.records
+    whole = usual if fixed or len(held) > 1 else usual.without_sketches()
+    each = SCORE_SHARE * whole.local * outlook.rho / sum(map(len, held))
+    blind = all(
+        _score_noise(math.comb(len(some), 2), each * len(some)) > BLIND * outlook.records
+        for some in limited
+    )
     # Without choices no pair at all might be measured, where columns are long.
     return blind or nothing
 

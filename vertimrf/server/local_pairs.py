@@ -3,14 +3,14 @@
 A party measures a pair in halves and, if it is a strong one, in more bins (:mod:`vertimrf.party.chosen_pairs`).
 
 1. Of ordered columns, the records with both values are taken to have the correlation that all of the
-   pair's tables tell together (:mod:`vertimrf.model.trend`); records without one are as measured. Other
-   columns are taken to be independent.
+   pair's tables tell together (:mod:`vertimrf.model.trend`). Records without one have the parts that
+   these show beyond noise. Other columns are taken to be independent.
 2. What the last table has beyond that is added where it is more than noise: of pairs with a
    correlation the cells that stand out, of others all cells, shrunk by the part that noise explains
    (James and Stein, 1961).
-3. The table has the model's one-way counts, in many bins.
+3. The table has the model's one-way counts, in many bins. Maps are read otherwise (:mod:`.maps`).
 
-Pairs that tell no more than noise are left out. A spanning forest of the tables is a model by itself
+Fits leave out pairs that tell no more than noise; these are evidence against what others imply. A spanning forest of the tables is a model by itself
 (:func:`chained`), which a fit starts from: else it would end before it has followed strong pairs.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from ..model.raking import raked
 from ..model.trend import BEYOND, STEP
 from ..plan.binning import choose_bins
 from ..plan.schema import Schema
+from .maps import Margin, decided, of_map
 
 # Correlations that are compared: equally spaced angles.
 CORRELATIONS = np.sin(np.linspace(-1.0, 1.0, 241) * math.asin(0.999))
@@ -70,6 +71,11 @@ class Side:
         """Counts of bins."""
         return np.bincount(bins, weights=self.counts).astype(np.float64)
 
+    def of(self, bins: Integers) -> Margin:
+        """The margin of some bins, with its errors."""
+        values = np.bincount(bins).astype(np.float64)
+        return Margin(self.margin(bins), values, self.error)
+
 
 def read_pairs(
     schema: Schema, field: MarkovRandomField, local: Sequence[Measurement], total: float
@@ -83,7 +89,7 @@ def read_pairs(
         total: number of records.
 
     Returns:
-        One measurement for each pair that tells more than noise, and those of other numbers of
+        One measurement for each pair, and those of other numbers of
         attributes as they are.
     """
     pairs: dict[Ints, list[Measurement]] = {}
@@ -98,7 +104,7 @@ def read_pairs(
     sides = {a: _side(schema, field, a, its, errors[a]) for a, its in maps.items()}
     groups = list(pairs.items())
     read = for_each(len(groups), lambda i: _read(*groups[i], sides, total))
-    return [*(m for m in local if len(m.attributes) != 2), *(m for m in read if m is not None)]
+    return [*(m for m in local if len(m.attributes) != 2), *read]
 
 
 def _side(
@@ -115,25 +121,29 @@ def _side(
 
 def _read(
     pair: Ints, measured: Sequence[Measurement], sides: Mapping[int, Side], total: float
-) -> Measurement | None:
-    """The table of a pair; None if it may be noise alone."""
+) -> Measurement:
+    """The table of a pair, with the error of its cells."""
     two = (sides[pair[0]], sides[pair[1]])
-    cells = _Absent.of(measured[0], two, total)
+    measured = _together(measured)
+    cells = _Absent.of(measured, two, total)
     correlation = error = 0.0
     if two[0].ordered and two[1].ordered and max(len(side.counts) for side in two) > 2:
         correlation, error = _correlation(measured, cells, two)
     finer, m = [side.finer for side in two], measured[-1]
     bins = [side.bins(b) for side, b in zip(two, m.bins, strict=True)]
     table, base = (cells.tables(b, np.array([correlation]))[0] for b in (bins, finer))
-    gap, signal = _beyond(m, table, two, found=error > 0)
-    if not (error or signal):
-        return None
-    sigma = signal * math.sqrt(m.variance)
+    apart = np.outer(*(side.margin(b) for side, b in zip(two, bins, strict=True))) / total
+    places = np.ix_(*(_bins_of_bins(f, b) for f, b in zip(finer, bins, strict=True)))
+    held = decided(m, [side.of(b) for side, b in zip(two, bins, strict=True)])
+    if held is not None:
+        margins = [side.of(side.finer) for side in two]
+        counts, errors = of_map(m, np.maximum(base, TINY * total), held[places], margins)
+        return Measurement(pair, tuple(finer), counts, errors, m.source, trend=1)
+    gap, signal = _beyond(m, table, two, found=abs(correlation) >= SHOWN * error > 0)
+    sigma = (signal if error else 1.0) * math.sqrt(m.variance)
     if signal:
-        apart = np.outer(*(side.margin(b) for side, b in zip(two, bins, strict=True))) / total
         ratio = np.maximum(table + signal * gap, LEAST * apart) / np.maximum(table, TINY * total)
-        places = (_bins_of_bins(f, b) for f, b in zip(finer, bins, strict=True))
-        base = np.maximum(base, TINY * total) * ratio[np.ix_(*places)]
+        base = np.maximum(base, TINY * total) * ratio[places]
     if error:
         steps = np.clip(np.array([-STEP, STEP]) + correlation, STEP - 1, 1 - STEP)
         below, above = cells.tables(finer, steps)
@@ -141,7 +151,36 @@ def _read(
         sigma = math.hypot(sigma, error * slope)
     positive = np.maximum(base, TINY * base.sum())
     counts = raked(positive, [side.margin(side.finer) for side in two], RAKING)
-    return Measurement(pair, tuple(finer), counts, max(sigma, LEAST_ERROR), m.source, trend=1)
+    errors = np.full(counts.shape, max(sigma, LEAST_ERROR))
+    for axis, side in enumerate(two):
+        if side.missing:
+            few = m.counts.shape[1 - axis] / counts.shape[1 - axis]
+            errors[(slice(None), -1) if axis else -1] = max(
+                few * math.sqrt(m.variance), LEAST_ERROR
+            )
+    return Measurement(pair, tuple(finer), counts, errors, m.source, trend=1)
+
+
+def _together(measured: Sequence[Measurement]) -> list[Measurement]:
+    """Measurements of a pair, with those of the same bins as one: their mean, by precision."""
+    out: list[Measurement] = []
+    for m in measured:
+        last = out[-1] if out else None
+        if last is None or not _same_bins(last, m):
+            out.append(m)
+            continue
+        part = m.variance / (m.variance + last.variance)
+        counts = (1 - part) * m.counts + part * last.counts
+        out[-1] = replace(m, counts=counts, sigma=math.sqrt(part * last.variance))
+    return out
+
+
+def _same_bins(one: Measurement, other: Measurement) -> bool:
+    """Whether two measurements of a pair are in the same bins."""
+    return one.contrasts == other.contrasts and all(
+        (a is b) if a is None or b is None else np.array_equal(a, b)
+        for a, b in zip(one.bins, other.bins, strict=True)
+    )
 
 
 def _beyond(
@@ -171,9 +210,7 @@ def _beyond(
 def _correlation(
     measured: Sequence[Measurement], cells: _Absent, two: tuple[Side, Side]
 ) -> tuple[float, float]:
-    """Posterior mean and standard deviation of the correlation of records with both values; zeros if
-    noise may explain it.
-    """
+    """Posterior mean and standard deviation of the correlation of records with both values."""
     misfits = np.zeros(len(CORRELATIONS))
     for m in measured:
         tables = cells.tables(
@@ -183,11 +220,26 @@ def _correlation(
         inner = [n - side.missing for n, side in zip(m.counts.shape, two, strict=True)]
         free = np.broadcast_to(m.counts, tables.shape).copy()
         free[:, : inner[0], : inner[1]] = tables[:, : inner[0], : inner[1]]
-        misfits += m.squares_of_each(free)
+        misfits += m.squares_of_each(free) / (1 + _of_margins(m, two))
     correlation, error, rounding = posterior(misfits, CORRELATIONS)
-    if abs(correlation) < SHOWN * error:
-        return 0.0, 0.0
     return correlation, max(error, rounding)
+
+
+def _of_margins(m: Measurement, two: tuple[Side, Side]) -> float:
+    """Variance that errors of the margins add to a count, over that of its noise. Where most records
+    have one value of a column, an error of the other's margin looks like dependence.
+    """
+    out = 0.0
+    margins = [side.of(side.bins(b)) for side, b in zip(two, m.bins, strict=True)]
+    for axis, (mine, other) in enumerate((margins, margins[::-1])):
+        variance = float(np.square(mine.errors).mean())
+        share = other.counts / other.counts.sum()
+        if 1 - axis in m.contrasts:
+            lean = float(share[0] - share[1]) ** 2
+            out += variance * lean * len(m.contrasts) / (2 * m.variance)
+        else:
+            out += variance * float(np.square(share).mean()) / (m.variance * m.freedom)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,21 +257,30 @@ class _Absent:
     sides: tuple[Side, Side]
 
     @classmethod
-    def of(cls, m: Measurement, sides: tuple[Side, Side], total: float) -> _Absent:
-        """From a pair's measurement, in which missing values are apart."""
+    def of(cls, measured: Sequence[Measurement], sides: tuple[Side, Side], total: float) -> _Absent:
+        """From a pair's measurements, in which missing values are apart. The parts of values that lack
+        the other column are equal, but for what each measurement shows beyond noise.
+        """
         lacking = [np.zeros(len(side.counts)) for side in sides]
         for axis, (side, other) in enumerate((sides, sides[::-1])):
             if not other.missing:
                 continue
-            records, bins = float(other.counts[-1]), side.bins(m.bins[axis])
-            margin = side.margin(bins)
-            column: Floats = m.counts.take([-1], 1 - axis).ravel()
-            if axis in m.contrasts:
-                column = column + (records - column.sum()) / column.size
-            column = np.clip(column, 0.0, margin)
-            column *= records / max(float(column.sum()), TINY)
-            part = np.minimum(column / np.maximum(margin, TINY), 1.0)
-            lacking[axis] = side.counts * part[bins]
+            records = float(other.counts[-1])
+            less = side.counts * (records / max(float(side.counts.sum()), TINY))
+            for m in measured:
+                bins = side.bins(m.bins[axis])
+                margin = side.margin(bins)
+                column: Floats = m.counts.take([-1], 1 - axis).ravel()
+                if axis in m.contrasts:
+                    column = column + (records - column.sum()) / column.size
+                expected = np.bincount(bins, weights=less)
+                gap = column - expected
+                noise, squares = gap.size * m.variance, float(np.square(gap).sum())
+                if squares > noise * (1 + SHOWN * math.sqrt(2 / gap.size)):
+                    column = np.clip(expected + (1 - noise / squares) * gap, 0.0, margin)
+                    column *= records / max(float(column.sum()), TINY)
+                    less = side.counts * np.minimum(column / np.maximum(margin, TINY), 1.0)[bins]
+            lacking[axis] = less
         both = []
         for side, less in zip(sides, lacking, strict=True):
             left: Floats = np.maximum(side.counts - less, TINY * total)

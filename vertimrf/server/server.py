@@ -66,6 +66,8 @@ from .shared_columns import Disagreement, disagreements, local_tree
 
 # Without pairs the fit goes all the way to least squares: values that noise alone shows get no mass.
 ALL_THE_WAY = FitOptions(proximal_weight=1.0, min_improvement=0.0)
+# Least distance of a chosen pair from independence that a fit follows, in standard errors.
+CHOSEN_SHOWN = 3.0
 UNLINKED = (
     "No cross-party edge fits tau = {} cells or exceeds the noise: the parties' attributes are "
     "synthesised as independent; raise tau or epsilon."
@@ -431,9 +433,13 @@ class Server:
         others = [m for m in local if not plan.chooses(m.attributes)]
         measured = [*others, *raw]
         read = read_pairs(plan.schema, initial, raw, total)
+        # A party's own tables tell its chosen pairs better than sketches do.
+        own = {m.attributes for m in read if len(m.attributes) > 1}
+        crossing = [m for m in crossing if m.attributes not in own]
         trends = as_trends([*others, *crossing], cut, total)
-        known = [[*trends[: len(others)], *read], trends[len(others) :]]
-        local, crossing = map(without_noise, known)
+        known = [trends[: len(others)], read, trends[len(others) :]]
+        local = [*without_noise(known[0]), *without_noise(read, CHOSEN_SHOWN)]
+        crossing = without_noise(known[2])
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, local, crossing, total, options.progress, raw)

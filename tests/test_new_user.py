@@ -308,7 +308,13 @@ def test_mistakes_in_a_notebook_are_told_in_a_sentence():
         (lambda: Synthesizer(schema).fit(frame, epsilon="1"), "above 0, not '1'"),
         (lambda: Synthesizer(schema).fit([1], epsilon=1.0), "is not a table"),
         (lambda: Synthesizer(schema).sample(10), "has not been fitted"),
-        (lambda: fitted.sample(2.5), "must be 1 .. 2^32 - 1, not 2.5"),
+        (lambda: fitted.sample(2.5), "num_rows (--rows), is 2.5; give a whole number such as 2."),
+        (
+            lambda: fitted.sample(1e3),
+            "num_rows (--rows), is 1000.0; give a whole number such as 1000.",
+        ),
+        (lambda: fitted.sample(0), "num_rows (--rows), is 0; give at least 1, or leave it out"),
+        (lambda: fitted.sample(1 << 32), "4,294,967,295 are the most; draw several times"),
         (lambda: fitted.sample(10, given="smoker=yes"), "write values by column"),
         (lambda: fitted.sample(10, given={"smoker": "pipe"}), "the nearest values are"),
         (lambda: vertimrf.evaluate(frame, frame, schema="s.toml"), "the complete schema"),
@@ -943,7 +949,7 @@ def test_the_lists_of_a_schema_are_limited_together(tmp_path, monkeypatch):
         (FitOptions, {"progress": 3}, "progress is 3"),
         (vertimrf.EvaluationOptions, {"marginals": 2.5}, "marginals is 2.5"),
         (vertimrf.RunOptions, {"rows": "all"}, "rows is 'all'"),
-        (vertimrf.RunOptions, {"progress": print}, "progress is <built-in"),
+        (vertimrf.RunOptions, {"progress": print}, "progress is a builtin_function"),
     ],
 )
 def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):

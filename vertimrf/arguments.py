@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral, Real
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar
@@ -17,6 +18,8 @@ from .errors import VertiMRFError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Types of values that messages show, and the most of a list.
+PLAIN, MOST = (str, bytes, bool, int, float, complex, Decimal, type(None)), 8
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,17 @@ class Kind:
 
     words: str
     fits: Callable[[Any], bool]
+
+
+def shown(value: object) -> str:
+    """A value for messages; of a table, an array or another object, which may hold data, its type alone."""
+    if isinstance(value, list | tuple) and all(isinstance(each, PLAIN) for each in value[:MOST]):
+        return repr(value) if len(value) <= MOST else f"a {type(value).__name__} of {len(value):,}"
+    return (
+        repr(value)
+        if isinstance(value, PLAIN) or (isinstance(value, dict) and not value)
+        else f"a {type(value).__name__}"
+    )
 
 
 def instance(*names: str) -> Kind:

@@ -64,7 +64,6 @@ ALL = EvaluationOptions()
 @takes(
     PlanError,
     id=maybe(TEXT),
-    schema=maybe(instance("Schema", "OpenSchema")),
     read=instance("ReadOptions"),
     options=instance("EvaluationOptions"),
 )

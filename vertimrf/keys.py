@@ -36,7 +36,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from .arguments import DATA, TEXT, check, each, instance, maybe, takes
+from .arguments import DATA, PATH, TEXT, check, each, instance, maybe, takes
 from .arrays import Fields
 from .errors import MessageError, PlanError
 from .files import sealed
@@ -109,6 +109,7 @@ class Offer:
         return cls.from_json(read_json(path, "offer", MessageError, MAX_KEY), path)
 
     @classmethod
+    @takes(MessageError, where=PATH)
     def from_json(cls, data: Any, where: str | Path = "The offer") -> Offer:
         """Read a public key from JSON.
 

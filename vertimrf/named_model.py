@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from .arguments import FLAG, MANY, NAMES, check, instance, maybe, takes
+from .arguments import FLAG, MANY, NAMES, check, instance, maybe, shown, takes
 from .arrays import Fields, Floats, Texts
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
@@ -196,7 +196,7 @@ class Model:
             SchemaError, ModelError, NoMassError: as :meth:`sample`.
         """
         if not isinstance(given, Mapping | None):
-            raise SchemaError(f"The condition is {given!r}; write values by column.")
+            raise SchemaError(f"The condition is {shown(given)}; write values by column.")
         _check_seed(seed)
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
@@ -278,7 +278,7 @@ class Model:
         """
         if not (isinstance(m, int | np.integer) and 2 <= m <= MAX_DRAWS):
             raise ModelError(
-                f"The number of draws is a whole number from 2 to {MAX_DRAWS:,}, not {m!r}."
+                f"The number of draws is a whole number from 2 to {MAX_DRAWS:,}, not {shown(m)}."
             )
         _check_seed(seed)
         if self.noise is None or self.others:
@@ -518,4 +518,4 @@ def _named(columns: str | Sequence[str]) -> list[str]:
 
 def _check_seed(seed: Any) -> None:
     if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-        raise ModelError(f"A seed is a whole number of at least 0, not {seed!r}.")
+        raise ModelError(f"A seed is a whole number of at least 0, not {shown(seed)}.")

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from .arguments import DATA, NUMBER, TEXT, takes
+from .arguments import DATA, NUMBER, TEXT, shown, takes
 from .arrays import Bytes, Floats, Integers, Words
 from .errors import MessageError, PlanError, PrivacyError, TableError
 from .files import container
@@ -83,7 +83,9 @@ class Sketch:
                 f"A sketch is full: it is of more than 2^{CEILING - 2} ids, or damaged; sketch parts of the set."
             )
         if type(self.mark) is not bytes or len(self.mark) != MARK_BYTES:
-            raise MessageError(f"The mark of a sketch has {MARK_BYTES} bytes, not {self.mark!r}.")
+            raise MessageError(
+                f"The mark of a sketch has {MARK_BYTES} bytes, not {shown(self.mark)}."
+            )
         levels = levels.view()
         levels.flags.writeable = False
         object.__setattr__(self, "levels", levels)
@@ -114,7 +116,7 @@ class Sketch:
             PlanError: the number of keys is out of range.
         """
         if type(keys) is not int or not 1 <= keys <= MAX_KEYS:
-            raise PlanError(f"A sketch has 1 to {MAX_KEYS:,} keys, not {keys!r}.")
+            raise PlanError(f"A sketch has 1 to {MAX_KEYS:,} keys, not {shown(keys)}.")
         return cls(np.ones(keys, np.uint8), _mark(key)).update(ids, key)
 
     def update(self, ids: Any, key: bytes) -> Sketch:
@@ -217,7 +219,7 @@ class Sketch:
         """
         if not (NUMBER.fits(error) and NUMBER.fits(jaccard) and error > 0 and 0 < jaccard <= 1):
             raise PlanError(
-                f"An error is above 0 and a Jaccard index in 0 .. 1, not {error!r} and {jaccard!r}."
+                f"An error is above 0 and a Jaccard index in 0 .. 1, not {shown(error)} and {shown(jaccard)}."
             )
         keys = np.ceil((_spread(float(jaccard)) / float(error)) ** 2)
         if not keys <= MAX_KEYS:

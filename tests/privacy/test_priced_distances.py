@@ -7,14 +7,37 @@ are saved, show here, however rare what they change is.
 import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pytest
 
 from tests.kernels.test_kernels_count_sketch import thresholds_of
 from vertimrf.kernels.count_sketch import noise_table
-from vertimrf.privacy import sampler
-from vertimrf.privacy.count_sketch import DRAW_DISTANCE
+from vertimrf.privacy import accountant, sampler
+from vertimrf.privacy.count_sketch import COVERED_EPSILON, DRAW_DISTANCE, ratio_law
+from vertimrf.privacy.events import BEYOND_REACH, GAUSSIAN_REACH, GaussianEvent, SketchEvent
+
+# Words beside a threshold: double precision has 53 bits of 64.
+NEAR = [
+    *range(-3, 4),
+    *(sign * (1 << bits) + d for bits in range(3, 13) for sign in (-1, 1) for d in (-1, 0)),
+]
+
+
+class Given(sampler.Stream):
+    """A stream whose words and further bits are given."""
+
+    def __init__(self, words, further):
+        self.given, self.further = np.array(words, np.uint64), further
+
+    def words(self, count):
+        return self.given, 0
+
+    def number(self, word, place):
+        return word << (sampler.BITS - sampler.FIRST_BITS) | self.further
+
 
 # Standard deviations to which laws are summed: the rest is below 2^-300.
 FAR = 21
@@ -71,3 +94,83 @@ def test_what_double_precision_settles_is_what_the_exact_thresholds_say(variance
         if edge <= word < 2**sampler.FIRST_BITS - edge:
             assert -reach <= value < reach
             assert low[value + reach] <= np.uint64(word) <= high[value + reach]
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 50.0, 3e4])
+def test_what_double_precision_settles_of_a_geometric_draw_is_what_all_bits_say(scale):
+    """At each threshold, and among the words that double precision cannot tell from its own."""
+    words, thresholds = [], {}
+    with localcontext() as context:
+        context.prec = 120
+        for k in [*range(1, 40), *range(100, 2000, 97)]:
+            threshold = int((Decimal(-k) / Decimal(scale)).exp() * 2**sampler.BITS - Decimal("0.5"))
+            if threshold >> (sampler.BITS - sampler.FIRST_BITS):
+                thresholds[k] = threshold
+    for k, threshold in thresholds.items():
+        for number, drawn in ((threshold, k), (threshold + 1, k - 1)):
+            word, further = divmod(number, 1 << (sampler.BITS - sampler.FIRST_BITS))
+            assert sampler._geometric(Given([word], further), 1, scale)[0] == drawn
+        words += [(threshold >> (sampler.BITS - sampler.FIRST_BITS)) + d for d in NEAR]
+    some = [word for word in words if 0 < word < 2**sampler.FIRST_BITS - 1]
+    assert len(some) > 40
+    for further in (0, (1 << (sampler.BITS - sampler.FIRST_BITS)) - 1):
+        stream = Given(some, further)
+        exact = [sampler._exact_geometric(stream.number(word, 0), scale) for word in some]
+        assert sampler._geometric(stream, len(some), scale).tolist() == exact
+
+
+@pytest.mark.parametrize("sigma", [257.0, 300.5, 2.0**20])
+def test_a_wide_draw_has_its_law_wherever_the_narrow_ones_meet(sigma):
+    """The law of the sum of two draws, as its sampler writes it, is the wide one up to a relative difference of 2^-300."""
+    wide, fine = Fraction(sigma) ** 2, Fraction(sampler.FINE**2)
+    rest = (wide - fine) / sampler.STEP**2
+    with localcontext() as context:
+        context.prec = 150
+
+        def mass(x, variance):
+            at = Fraction(x) ** 2 / (2 * variance)
+            return (Decimal(-at.numerator) / Decimal(at.denominator)).exp()
+
+        ratios = []
+        for x in (0, 1, sampler.STEP // 2 - 1, sampler.STEP // 2, sampler.STEP + 3):
+            middle = round(x / sampler.STEP)
+            around = range(middle - 150, middle + 151)
+            both = sum(mass(y, rest) * mass(x - sampler.STEP * y, fine) for y in around)
+            ratios.append(both / mass(x, wide))
+        assert max(ratios) / min(ratios) - 1 < Decimal(2) ** -300
+
+
+@pytest.mark.parametrize("sigma", [0.7, 2.0, 11.3, 90.0])
+def test_what_lies_beyond_the_priced_gaussian_is_what_counts_as_infinite(sigma):
+    reach = int(np.ceil(GAUSSIAN_REACH * sigma) + 1)
+    with mpmath.workdps(60):
+        masses = [
+            mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+            for x in range(reach + int(40 * sigma) + 40)
+        ]
+        total = 2 * mpmath.fsum(masses) - masses[0]
+        assert 2 * mpmath.fsum(masses[reach + 1 :]) / total <= BEYOND_REACH
+
+
+def test_a_draw_of_count_sketches_costs_its_distance_at_every_epsilon_that_is_covered():
+    """A mechanism that is this far from another one has 1 + exp(epsilon) times the distance in its delta."""
+    law = ratio_law(3, 9.0, 128)
+    assert COVERED_EPSILON >= 30
+    assert law[2] >= 3 * 128 * 2.0**-127 * (1 + np.exp(30.0))
+
+
+@pytest.mark.parametrize("count", [1, 1000, 1 << 20])
+def test_what_counts_for_rounding_is_at_least_what_double_precision_rounds(count):
+    """Each factor of a moment's power is rounded once at least."""
+    (loss,) = accountant._losses([GaussianEvent(40.0 * count**0.5, count=count)], 1e-9)[0]
+    assert accountant._compose([loss], 1e-9).error >= count * np.finfo(float).eps / 2
+
+
+@pytest.mark.parametrize("lacking", [1e-3, 1e-6, 1e-9])
+def test_outcomes_that_a_law_lacks_count_as_infinite_losses(lacking):
+    masses = np.array([0.4, 0.6 - lacking])
+    law = SimpleNamespace(
+        atoms=(np.log(masses), np.array([0.1, np.log((1 - 0.4 * np.exp(0.1)) / 0.6)]))
+    )
+    for grid in SketchEvent.losses(law, 1e-3):
+        assert grid.lost > 0.9 * lacking

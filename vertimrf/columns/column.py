@@ -85,7 +85,7 @@ class Attribute(ABC):
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check(SchemaError, vars(self), missing=FLAG, source=maybe(TEXT), type=maybe(TEXT))
+        check(SchemaError, vars(self), missing=FLAG, source=maybe(TEXT))
         self._check(f"Attribute {self.name!r}")
         if self.type is not None:
             self._check_type(f"Attribute {self.name!r}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arguments import shown
 from ..arrays import Fields, Flags, Floats, Int32s, Integers, Integral, Ints, Texts
 from ..errors import SchemaError
 from .cell_types import SINGLES, as_decimals, check_number_type, typed_numbers
@@ -95,7 +96,7 @@ class Numbers(Attribute, domain="edges"):
             or not 0 < self.resolution <= LARGEST
         ):
             raise SchemaError(
-                f"{where}: resolution is {self.resolution!r}; write a number above 0, as 0.01 for hundredths."
+                f"{where}: resolution is {shown(self.resolution)}; write a number above 0, as 0.01 for hundredths."
             )
         if (
             isinstance(self.offset, bool)
@@ -105,7 +106,7 @@ class Numbers(Attribute, domain="edges"):
             )
         ):
             raise SchemaError(
-                f"{where}: offset is {self.offset!r}; write a number, beside a resolution."
+                f"{where}: offset is {shown(self.offset)}; write a number, beside a resolution."
             )
         object.__setattr__(self, "offset", float(self.offset))
         if self.integral and (self.resolution is not None or self.instants is not None):

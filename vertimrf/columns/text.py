@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arguments import shown
 from ..errors import SchemaError
 from .calendar import calendar_of
 
@@ -36,10 +37,10 @@ def check_name(name: Any) -> None:
     """
     if not isinstance(name, str) or not name:
         raise SchemaError(
-            f"An attribute's name is {name!r}; give every attribute a non-empty text name."
+            f"An attribute's name is {shown(name)}; give every attribute a non-empty text name."
         )
     if not is_text(name):
-        raise SchemaError(f"An attribute's name is {name!r}, which is no text; correct it.")
+        raise SchemaError(f"An attribute's name is {shown(name)}, which is no text; correct it.")
 
 
 def check_texts(where: str, texts: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from ..arguments import shown
 from ..errors import VertiMRFError
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ def check_types(options: Any, error: type[VertiMRFError]) -> None:
         except (msgspec.ValidationError, AttributeError) as failure:
             why = str(failure).replace("null", "None")
             raise error(
-                f"{name} is {value!r} ({why[:1].lower()}{why[1:]}); give it another value."
+                f"{name} is {shown(value)} ({why[:1].lower()}{why[1:]}); give it another value."
             ) from None
 
 

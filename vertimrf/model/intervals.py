@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import NUMBER
+from ..arguments import NUMBER, shown
 from ..arrays import Floats
 from ..errors import ModelError
 
@@ -62,7 +62,7 @@ class Combined:
         from scipy import special
 
         if not (NUMBER.fits(level) and 0 < level < 1):
-            raise ModelError(f"The level of an interval is between 0 and 1, not {level!r}.")
+            raise ModelError(f"The level of an interval is between 0 and 1, not {shown(level)}.")
         half = self.standard_error * special.stdtrit(self.degrees_of_freedom, (1 + level) / 2)
         return self.estimate - half, self.estimate + half
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import shown
 from ..arrays import Codes, Floats, Integers, Ints, memory
 from ..errors import ModelError
 from ..kernels import rows as kernels
@@ -374,10 +375,16 @@ def _gather(codes: Codes, places: Integers, out: Codes) -> None:
 
 
 def _check(rows: int, columns: int) -> None:
-    if type(rows) is bool or not isinstance(rows, int | np.integer) or not 1 <= rows < 1 << 32:
+    what = f"The number of rows, num_rows (--rows), is {shown(rows)}"
+    if type(rows) is bool or not isinstance(rows, int | np.integer):
+        whole = f" such as {int(rows):,}" if isinstance(rows, float) and 1 <= rows < 1 << 32 else ""
+        raise ModelError(f"{what}; give a whole number{whole.replace(',', '')}.")
+    if rows < 1:
         raise ModelError(
-            f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times."
+            f"{what}; give at least 1, or leave it out for as many as the noisy count says."
         )
+    if rows >= 1 << 32:
+        raise ModelError(f"{what}, and {(1 << 32) - 1:,} are the most; draw several times.")
     # The codes alone.
     if (needed := 2 * rows * columns) > memory():
         raise ModelError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..arguments import check, each, instance
+from ..arguments import check, each, instance, shown
 from ..arrays import Fields, Ints
 from ..columns.column import Attribute
 from ..columns.text import Value, plain
@@ -84,7 +84,7 @@ class Condition:
         values = tuple(map(plain, given)) if isinstance(given, list | tuple) else (plain(given),)
         if not values or not all(isinstance(value, str | int | float) for value in values):
             raise SchemaError(
-                f"{attribute!r} is {given!r}; write a value, a list of values, or limits as in {{below = 15}}."
+                f"{attribute!r} is {shown(given)}; write a value, a list of values, or limits as in {{below = 15}}."
             )
         return cls(attribute, values=values)
 
@@ -174,7 +174,7 @@ class Impossible:
         """
         if not isinstance(data, Mapping) or not data:
             raise SchemaError(
-                f"it is {data!r}; write attributes with their values, as in age = {{below = 15}}."
+                f"it is {shown(data)}; write attributes with their values, as in age = {{below = 15}}."
             )
         return cls(tuple(Condition.from_json(name, given) for name, given in data.items()))
 

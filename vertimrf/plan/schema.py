@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ..arguments import FLAG, MANY, PATH, TEXT, WHOLE, each, takes
+from ..arguments import FLAG, MANY, PATH, TEXT, WHOLE, each, shown, takes
 from ..arrays import Fields, Ints, Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.read import read_attribute
@@ -101,7 +101,7 @@ class Schema:
                 )
         for name in ("public", "same_people"):
             if not isinstance(given := getattr(self, name), bool):
-                raise SchemaError(f"The schema's {name!r} is {given!r}; write true or false.")
+                raise SchemaError(f"The schema's {name!r} is {shown(given)}; write true or false.")
         if self.ids is not None:
             check_form(self.ids)
         if self.ids_source == "":

@@ -6,6 +6,7 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from ..arguments import shown
 from ..errors import PlanError
 from ..privacy.accountant import check_delta
 from .defaults import (
@@ -32,7 +33,7 @@ def check_target(epsilon: float, delta: float | None) -> None:
         PlanError: epsilon or delta is out of range.
     """
     if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not epsilon > 0:
-        raise PlanError(f"epsilon must be a number above 0, not {epsilon!r}.")
+        raise PlanError(f"epsilon must be a number above 0, not {shown(epsilon)}.")
     if not MIN_TARGET_EPSILON <= epsilon <= MAX_TARGET_EPSILON:
         raise PlanError(
             f"epsilon must lie between {MIN_TARGET_EPSILON:g} and {MAX_TARGET_EPSILON:g}, not {epsilon}: less leaves nothing but noise, "

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from numpy import fft
 from scipy import special
 
+from ..arguments import shown
 from ..arrays import Floats, Integers
 from ..errors import PrivacyError, VertiMRFError
 from .count_sketch import fast_length
@@ -307,7 +308,7 @@ def check_group(records: int) -> None:
         PrivacyError: it is no whole number from 1 to 10^12.
     """
     if not isinstance(records, int | np.integer) or not 1 <= records <= MAX_GROUP:
-        raise PrivacyError(f"A person has 1 to {MAX_GROUP:,} records, not {records}.")
+        raise PrivacyError(f"A person has 1 to {MAX_GROUP:,} records, not {shown(records)}.")
 
 
 def check_delta(delta: float, error: type[VertiMRFError] = PrivacyError) -> None:
@@ -321,7 +322,7 @@ def check_delta(delta: float, error: type[VertiMRFError] = PrivacyError) -> None
         VertiMRFError: of the class ``error``: it is below 1e-300, or not below 1.
     """
     if not isinstance(delta, Real) or isinstance(delta, bool) or not LEAST_DELTA <= delta < 1:
-        raise error(f"delta must be at least {LEAST_DELTA:g} and below 1, not {delta}.")
+        raise error(f"delta must be at least {LEAST_DELTA:g} and below 1, not {shown(delta)}.")
 
 
 @dataclass(frozen=True, eq=False)

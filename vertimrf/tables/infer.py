@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arguments import MANY, TEXT, each, instance, maybe, takes
+from ..arguments import MANY, TEXT, check, each, instance, maybe, takes
 from ..arrays import Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.draft import draft_attribute
@@ -173,7 +173,7 @@ def draft_schema(
             different types.
     """
     tables, chosen, reads = _read(sources, id, read)
-    dropped = {*map(str, drop)}
+    dropped = {*_names(drop)}
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
     names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
@@ -217,6 +217,12 @@ def draft_schema(
     schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
     return Draft(schema, (*flags, *differ), tuple(likely), tuple(left_out))
+
+
+def _names(drop: Iterable[str]) -> list[str]:
+    names = [*drop]
+    check(TableError, {"drop": names}, drop=each(TEXT))
+    return names
 
 
 def _read(

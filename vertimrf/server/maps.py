@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Flags, Floats
+from ..model.copula import LEAST_ERROR, SHOWN
 from ..model.measurement import Measurement
-from ..model.trend import LEAST_ERROR, SHOWN
 
 # A pair is a map if the records outside of it are fewer than SHOWN errors of their number, and this error
 # is at most these shares of all records, and of those outside the largest bin of the decided column.

@@ -372,7 +372,7 @@ def _months(values: Reals, counts: Integers, day: int) -> tuple[Number, ...]:
     """All first, or last, days of months, quarters or years between the least and the greatest, if nearly all values are such days."""
     days = np.floor_divide(values, day).astype("datetime64[D]")
     months = days.astype("datetime64[M]")
-    ends = (months + 1).astype("datetime64[D]") - 1
+    ends = (months + np.timedelta64(1, "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
     for which, back in ((days == months.astype("datetime64[D]"), 0), (days == ends, 1)):
         which &= values % day == 0
         if counts[~which].sum() > STRAY * counts.sum():
@@ -380,7 +380,9 @@ def _months(values: Reals, counts: Integers, day: int) -> tuple[Number, ...]:
         number = months[which].astype(np.int64)
         every = int(np.gcd.reduce(number - number[0]))
         if every and (number[-1] - number[0]) // every < LONGEST_GRID:
-            all_months = np.arange(number[0], number[-1] + 1, every).astype("datetime64[M]") + back
+            all_months = np.arange(number[0] + back, number[-1] + back + 1, every).astype(
+                "datetime64[M]"
+            )
             listed = (all_months.astype("datetime64[D]").astype(np.int64) - back) * day
             return tuple(listed.astype(values.dtype).tolist())
     return ()
@@ -431,6 +433,8 @@ def _are(numbers: Integers, format: str) -> Flags:
     if format == "%Y%m":
         return good
     first = ((months // 100 - 1970) * 12 + months % 100 - 1).astype("datetime64[M]")
-    length = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    length = (
+        (first + np.timedelta64(1, "M")).astype("datetime64[D]") - first.astype("datetime64[D]")
+    ).astype(np.int64)
     good &= (numbers % 100 >= 1) & (numbers % 100 <= length)
     return good

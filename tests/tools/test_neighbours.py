@@ -31,7 +31,7 @@ def test_a_cell_that_decides_for_others_is_noticed(monkeypatch):
     known = objects._stored
     with monkeypatch.context() as patched:
         patched.setattr(objects, "_stored", lambda v: ("number", None) if v != v else known(v))
-        counts = neighbours.neighbours(100, only=["pandas"])
+        counts = neighbours.neighbours(300, only=["pandas"])
     assert counts.wrong
     assert [verdict.holds for verdict in neighbours.verdicts(counts)] == [False]
     # The one record that may differ is the pair's own.

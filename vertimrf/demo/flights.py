@@ -73,7 +73,9 @@ def dates(flown: pa.Table) -> npt.NDArray[np.datetime64]:
     """Local dates of departure [shape=(n,), datetime64[D]]."""
     year, month, day = (flown[column].to_numpy() for column in ("year", "month", "day"))
     months: npt.NDArray[np.datetime64] = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-    days: npt.NDArray[np.datetime64] = months.astype("datetime64[D]") + (day - 1)
+    days: npt.NDArray[np.datetime64] = months.astype("datetime64[D]") + (day - 1).astype(
+        "timedelta64[D]"
+    )
     return days
 
 

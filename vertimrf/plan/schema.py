@@ -35,7 +35,14 @@ from .names import columns_of
 from .parts import check_parts, check_stated, clash
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
-from .sections import Reading, SchemaSections, read_impossible, read_schema, toml_text
+from .sections import (
+    Reading,
+    SchemaSections,
+    read_impossible,
+    read_own_impossible,
+    read_schema,
+    toml_text,
+)
 from .value_files import take_lists_out
 
 # Limits on parties, attributes, impossible combinations and rules. Checks take time quadratic in these.
@@ -442,8 +449,8 @@ class Schema:
     def with_fine(self, places: Iterable[int]) -> tuple[Attribute, ...]:
         """What the records of some attributes are encoded by: these, then their finer cells."""
         places = list(places)
-        own = [self.attributes[a] for a in places]
-        return (*own, *(self.fine[a] for a in places if a in self.fine))
+        fine = (self.fine[a] for a in places if a in self.fine)
+        return (*(self.attributes[a] for a in places), *fine)
 
     def encoding(self, party: str) -> tuple[Attribute, ...]:
         """What a party's records are encoded by (:meth:`with_fine`)."""
@@ -471,10 +478,9 @@ class Schema:
                 f"A split into {', '.join(map(str, counts))} attributes does not deal all {len(self.attributes)}; "
                 "give positive numbers that add up to it."
             )
-        ends = list(itertools.accumulate(counts))
+        ends = zip(counts, itertools.accumulate(counts), strict=True)
         parties = tuple(
-            (f"party{i + 1}", self.names[end - count : end])
-            for i, (count, end) in enumerate(zip(counts, ends, strict=True))
+            (f"party{i}", self.names[end - count : end]) for i, (count, end) in enumerate(ends, 1)
         )
         return replace(self, parties=parties)
 
@@ -528,21 +534,12 @@ class Schema:
         parties: dict[str, list[Attribute]] = {}
         impossible = read_impossible(sections.impossible, "of the schema")
         for party in sections.party:
-            attributes = [read_attribute(attribute) for attribute in party.attribute]
+            attributes = list(map(read_attribute, party.attribute))
             if parties.setdefault(party.name, attributes) is not attributes:
                 raise SchemaError(
                     f"Two parties are called {party.name!r}; give every party a name of its own."
                 )
-            names = {attribute.name for attribute in attributes}
-            for combination in read_impossible(party.impossible, f"of party {party.name!r}"):
-                if others := [
-                    c.attribute for c in combination.conditions if c.attribute not in names
-                ]:
-                    raise SchemaError(
-                        f"The impossible combination ({combination}) of party {party.name!r} names {others[0]!r}, which it "
-                        "does not hold; write it outside the party, as [[impossible]]."
-                    )
-                impossible.append(combination)
+            impossible += read_own_impossible(party, {a.name for a in attributes})
         schema = replace(
             cls.of(
                 parties,
@@ -588,8 +585,8 @@ class Schema:
             OutputError, OSError: a file cannot be written.
         """
         path = Path(path)
-        bare = path.name.endswith(".sdv.json")
-        content = metadata_of(self.attributes) if bare else self.to_json()
+        is_sdv = path.name.endswith(".sdv.json")
+        content = metadata_of(self.attributes) if is_sdv else self.to_json()
         lists = take_lists_out(content, path) if lists_apart else {}
         if there := [file for file in lists if file.exists()]:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")

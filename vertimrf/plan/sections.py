@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -143,6 +143,18 @@ def read_impossible(sections: Iterable[Any], of_whom: str) -> list[Impossible]:
             out.append(Impossible.from_json(combination))
         except SchemaError as error:
             raise SchemaError(f"Impossible combination {len(out) + 1} {of_whom}: {error}") from None
+    return out
+
+
+def read_own_impossible(party: PartySections, names: Collection[str]) -> list[Impossible]:
+    """The impossible combinations of a party's section, which name its own attributes alone."""
+    out = read_impossible(party.impossible, f"of party {party.name!r}")
+    for combination in out:
+        if others := [c.attribute for c in combination.conditions if c.attribute not in names]:
+            raise SchemaError(
+                f"The impossible combination ({combination}) of party {party.name!r} names {others[0]!r}, which it does not hold; "
+                "write it outside the party, as [[impossible]]."
+            )
     return out
 
 

@@ -18,7 +18,7 @@ from .errors import ModelError, PlanError, SchemaError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
-from .party.before_plan import saying_run_spent, saying_spent
+from .party.before_plan import drawn_before, saying_run_spent, saying_spent
 from .party.party import Party
 from .party.secret import Secret
 from .plan.open_schema import OpenSchema
@@ -35,7 +35,7 @@ from .server.server import Server
 from .tables.dropped import NONE, Dropped
 from .tables.read_options import DEFAULT, ReadOptions
 from .tables.sources import Source
-from .trial import drawn_before, read_and_plan
+from .trial import read_and_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa

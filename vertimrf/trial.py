@@ -21,7 +21,14 @@ from .keys import KeyRing
 from .message import Message
 from .named_model import Model
 from .options import RunOptions
-from .party.before_plan import count_noise, domains_noise, own_key, saying_run_spent, saying_spent
+from .party.before_plan import (
+    count_noise,
+    domains_noise,
+    drawn_before,
+    own_key,
+    saying_run_spent,
+    saying_spent,
+)
 from .party.comparison import compare_all
 from .party.party import Party
 from .party.persons import check_named, limited, sample_rows
@@ -340,18 +347,6 @@ def synthesize(
     with saying_spent(drawn_before(plan, schema)):
         trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
-
-
-def drawn_before(plan: Plan, schema: Schema | OpenSchema | None) -> tuple[LedgerEntry, ...]:
-    """Ledger entries of the figures that :func:`read_and_plan` drew to make a plan.
-
-    Args:
-        plan: the plan.
-        schema: what it was given; entries of this one were spent earlier.
-    """
-    given = schema.schema if isinstance(schema, OpenSchema) else schema
-    before = 0 if given is None else len(given.spent)
-    return (*plan.schema.spent[before:], *plan.prior)
 
 
 def read_and_plan(

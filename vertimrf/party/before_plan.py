@@ -20,6 +20,9 @@ from ..errors import PrivacyError, VertiMRFError
 from ..files.state import STATE, machine_key, state_folder
 from ..kernels.multiset import record_sum
 from ..keys import hkdf
+from ..plan.open_schema import OpenSchema
+from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
 from ..privacy.noise import KeyedNoise
 from ..tables.table import Table
@@ -72,6 +75,18 @@ def own_key(purpose: str) -> bytes:
             f"writable, name another one by {STATE}, or give public domains and expected_records (--expected-records)."
         ) from None
     return hkdf(key, b"", purpose.encode())
+
+
+def drawn_before(plan: Plan, schema: Schema | OpenSchema | None) -> tuple[LedgerEntry, ...]:
+    """Ledger entries of the figures that were drawn to make a plan, in a process that holds the data.
+
+    Args:
+        plan: the plan.
+        schema: what it was given; entries of this one were spent earlier.
+    """
+    given = schema.schema if isinstance(schema, OpenSchema) else schema
+    before = 0 if given is None else len(given.spent)
+    return (*plan.schema.spent[before:], *plan.prior)
 
 
 @contextmanager

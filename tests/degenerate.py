@@ -216,7 +216,14 @@ class Draw:
             <= local.largest_clique
         ]
         share = self.pick(0.0, 0.3, 0.6, 1.0)
-        chosen = [attributes for attributes in every if self.rng.random() < share][: local.units]
+        most = local.units
+        if local.choices and self.rng.random() < 0.97:
+            # Where pairs are chosen one by one, the server counts them.
+            every, most = (
+                [attributes for attributes in every if len(attributes) == 2],
+                local.choices,
+            )
+        chosen = [attributes for attributes in every if self.rng.random() < share][:most]
         left = local.units - len(chosen)
         for attributes in chosen:
             units = 1 + int(left * self.pick(0, 0.01, 0.5, 1)) if left > 0 else 1

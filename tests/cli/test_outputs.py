@@ -78,7 +78,9 @@ def all_outputs(command=main, path=()):
         return
     for option in command.params:
         if {"--out", "--json", "--model", "--trust"} & set(option.opts) or (
-            isinstance(option, click.Option) and re.search("(?i)write|save", option.help or "")
+            isinstance(option, click.Option)
+            and not option.is_flag
+            and re.search("(?i)write|save", option.help or "")
         ):
             yield f"{' '.join(path)} {option.opts[0]}"
 

@@ -48,7 +48,7 @@ def plan_of(most, schema):
         schema,
         epsilon=30.0,
         tau=16,
-        expected_records=400,
+        expected_records=800,
         encoder="count-sketch",
         message_bytes=4000,
         records_per_person=most,

@@ -55,7 +55,7 @@ def test_a_rule_reads_its_own_text(text, rule):
         (["low == high"], "The rule 'low == high' is not clear; write two columns and one of <=, <"),
         (["<= low"], "is not clear"),
         (["low <= high <= same"], "is not clear"),
-        ([3], "The rule '3' is not clear"),
+        ([3], "give a list of which each is a rule or its text"),
         (["low <= " + "x" * 400], "is not clear; write .* in at most 400 characters"),
         (["low <= hihg"], "Rule low <= hihg: there is no attribute 'hihg'"),
         (["low <= text"], "'text' has no numbers, dates or times to compare"),

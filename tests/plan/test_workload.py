@@ -155,7 +155,7 @@ def test_asked_for_numbers_have_fewer_bins_across_parties():
 def test_fits_and_draws_know_the_numbers_that_are_asked_for_across_parties():
     """Of b and x, y, which has no order; nobody asks for a and x."""
     rng = np.random.default_rng(0)
-    letters = [Attribute.categorical(name, "klmn") for name in "by"]
+    letters = [Attribute.categorical(name, list("klmn")) for name in "by"]
     numbers = [Attribute.integer(name, 4) for name in "ax"]
     schema = Schema.of({"one": [numbers[0], letters[0]], "two": [numbers[1], letters[1]]})
     tables = dealt(schema, rng.integers(0, 4, (4, 4000)))

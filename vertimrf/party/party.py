@@ -159,8 +159,8 @@ class Party:
         """Keys of the digests of ids, the same at all parties of the plan."""
         return id_keys(self._secret, self._plan.digest())
 
-    @takes(TableError, id=TEXT, read=instance("ReadOptions"))
-    def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
+    @takes(TableError, id=maybe(TEXT), read=instance("ReadOptions"))
+    def encode(self, source: Source, id: str | None, read: ReadOptions = DEFAULT) -> Table:
         """Encode this party's records from a file or data frame, for :meth:`release`.
 
         Records that do not fit the plan are left out one by one, so that whether a message is sent
@@ -171,7 +171,7 @@ class Party:
         Args:
             source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB
                 relation, or another object with ``__arrow_c_stream__``.
-            id: the column of record ids.
+            id: the column of record ids; None if the plan's only table has none.
             read: how the table is read.
 
         Returns:

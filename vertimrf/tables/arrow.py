@@ -26,7 +26,15 @@ from ..kernels.jit import for_each, in_slices
 from ..privacy.label import PrivacyLabel
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
-from .objects import Cells, csv_text, from_objects, of_one_type
+from .objects import Cells, csv_text, from_objects
+from .polars_frame import (
+    POLARS_OWN,
+    POLARS_WIDE,
+    of_polars,
+    package_of,
+    polars_column,
+    types_of,
+)
 
 # A table carries its privacy label under this key of its metadata or, if its format has none, in a
 # file with this ending.
@@ -42,9 +50,6 @@ CSV_ROWS = 1 << 12
 NO_HEADER = pa.csv.WriteOptions(include_header=False)
 # Errors of Arrow's conversion of Python objects.
 UNFIT = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
-# Types of polars that Arrow does not have.
-POLARS_WIDE = {"Int128", "UInt128"}
-POLARS_OWN = {"Object", *POLARS_WIDE}
 # Types of text, and the types of their bytes.
 RAW = {
     pa.string(): pa.binary(),
@@ -177,7 +182,7 @@ def from_object(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     source = collected(source)
-    package = _package(source)
+    package = package_of(source)
     try:
         if package == "pandas":
             return _from_pandas(source)
@@ -187,8 +192,8 @@ def from_object(source: Any) -> pa.Table:
             newer = hasattr(source, "to_arrow_table")
             source = in_utc(source)
             source = source.to_arrow_table() if newer else source.fetch_arrow_table()
-        if package == "polars" and not POLARS_WIDE.isdisjoint(map(str, source.dtypes)):
-            return pa.table({s.name: _of_polars(s) for s in source.iter_columns()})
+        if not POLARS_WIDE.isdisjoint(types_of(source)):
+            return pa.table({s.name: of_polars(s) for s in source.iter_columns()})
         if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
             return pa.table(source)
         if hasattr(source, "__dataframe__"):
@@ -218,10 +223,6 @@ def in_utc(relation: Any) -> Any:
     )
 
 
-def _package(source: Any) -> str:
-    return type(source).__module__.partition(".")[0].lstrip("_")
-
-
 def no_table(what: object, error: BaseException) -> TableError:
     """What is told of a table that an error stops; ``what`` is the subject of the sentence."""
     return TableError(f"{what} cannot be read as a table ({one_line(error)}).")
@@ -235,7 +236,7 @@ def collected(source: Any) -> Any:
     try:
         if isinstance(source, Iterator | pa.RecordBatchReader):
             return pa.concat_tables(map(pa.table, source), promote_options="permissive")
-        return source.collect() if (_package(source), kind) == ("polars", "LazyFrame") else source
+        return source.collect() if (package_of(source), kind) == ("polars", "LazyFrame") else source
     except Exception as error:  # whatever makes the batches, or polars, raises
         raise no_table(f"The {kind}", error) from None
 
@@ -253,9 +254,9 @@ def object_columns(source: Any) -> list[tuple[str, Column]]:
                 "The table is no dict of arrays of one length; give all columns as many rows."
             )
         return [(str(n), functools.partial(_listed_column, cells)) for n, cells in source.items()]
-    package = _package(source)
-    if polars_objects(source):
-        return [(s.name, functools.partial(_polars_column, s)) for s in source.iter_columns()]
+    package = package_of(source)
+    if not POLARS_OWN.isdisjoint(types_of(source)):
+        return [(s.name, functools.partial(polars_column, s)) for s in source.iter_columns()]
     if package != "pandas" or not hasattr(source, "columns"):
         return []
     names = [str(name) for name in source.columns]
@@ -268,28 +269,9 @@ def object_columns(source: Any) -> list[tuple[str, Column]]:
     return [(n, functools.partial(_pandas_column, p)) for n, p in zip(names, places, strict=True)]
 
 
-def polars_objects(source: Any) -> bool:
-    """Whether this is a frame of polars with types that Arrow lacks: of Python objects it would get addresses alone."""
-    types = map(str, getattr(source, "dtypes", ()))
-    return _package(source) == "polars" and not POLARS_OWN.isdisjoint(types)
-
-
 def _named(frame: Any) -> Iterator[bool]:
     """Which levels of a frame's index have names."""
     return (name is not None for name in frame.index.names)
-
-
-def _of_polars(series: Any) -> pa.ChunkedArray:
-    """A column of a frame, as one of a type of Arrow."""
-    wide = str(series.dtype) in POLARS_WIDE
-    cells = from_objects(series.to_list(), True)[0] if wide else series.to_arrow()
-    return of_one_type(pa.chunked_array([cells]))
-
-
-def _polars_column(series: Any) -> Cells:
-    if str(series.dtype) in POLARS_OWN:
-        return from_objects(series.to_list())
-    return series.to_arrow(), {}
 
 
 def _listed_column(cells: Any) -> Cells:

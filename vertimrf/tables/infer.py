@@ -203,20 +203,21 @@ def draft_schema(
         (None, ()) if id is None else joint_form(dict(zip(names, tables, strict=True)), id, read)
     )
     schema = Schema.of(parties, public=False)
-    found = [
-        Reading(
-            each.id_format,
-            each.delimiter,
-            each.charset,
-            each.lines_before,
-            each.no_header,
-            each.columns,
-        )
-        for each in reads
-    ]
-    schema = replace(schema, reads=tuple(zip(names, found, strict=True)))
+    schema = replace(schema, reads=tuple(zip(names, map(_reading, reads), strict=True)))
     schema = replace(schema, ids=form, ids_source=None if form is None else DRAFTED)
     return Draft(schema, (*flags, *differ), tuple(likely), tuple(left_out))
+
+
+def _reading(read: ReadOptions) -> Reading:
+    """How a table is read, as a schema has it."""
+    return Reading(
+        read.id_format,
+        read.delimiter,
+        read.charset,
+        read.lines_before,
+        read.no_header,
+        read.columns,
+    )
 
 
 def _names(drop: Iterable[str]) -> list[str]:

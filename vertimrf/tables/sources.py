@@ -39,7 +39,6 @@ from .arrow import (
     no_table,
     object_batches,
     object_columns,
-    polars_objects,
 )
 from .csv_file import (
     ENDINGS,
@@ -55,6 +54,7 @@ from .databases import database_of, query_pieces
 from .dropped import Unreadable
 from .objects import of_one_type
 from .parts import Part, parts_of, together, with_keys
+from .polars_frame import POLARS_OWN, types_of
 from .read_options import DEFAULT, ReadOptions
 from .values import archive, json_keys, json_lines
 
@@ -90,7 +90,7 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     if (
         isinstance(source, str | os.PathLike | Pieces | Part | Mapping)
         or _is_dataset(source)
-        or polars_objects(source)
+        or not POLARS_OWN.isdisjoint(types_of(source))
     ):
         table = open_as_found(source, read).whole(None)
         for i, column in enumerate(table.columns):

@@ -185,7 +185,7 @@ class Model:
 
         Args:
             num_rows: number of rows. Default: the expected number of records.
-            given, plain: as for :meth:`sample`.
+            given: as for :meth:`sample`.
             seed: seed of this draw. None means fresh entropy.
             plain: as for :meth:`sample`.
 

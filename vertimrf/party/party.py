@@ -71,7 +71,7 @@ def remembered(method: Callable[[Party, A], R]) -> Callable[[Party, A], R]:
 
 
 # A party's table, as Party.encode gives it.
-TABLE = Kind("what Party.encode gives", lambda given: hasattr(given, "digests"))
+TABLE = Kind("what Party.encode gives", lambda given: hasattr(given, "dropped"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -128,6 +129,26 @@ def test_excel_dates_before_1900_are_dates(tmp_path):
     assert column.to_pylist() == BORN
     _, made = rows_of(attribute, column)
     assert made.type == pa.date32()
+
+
+@pytest.mark.parametrize("days", [-700_000, -1e9])
+def test_a_day_that_python_does_not_have_costs_its_own_record(tmp_path, days):
+    column = read_arrow(workbook(tmp_path, [*BORN, days], "yyyy-mm-dd"))["x"]
+    assert column.to_pylist()[:-1] == [born.isoformat() for born in BORN]
+    assert float(column[-1].as_py()) == days
+
+
+def test_midnight_in_a_workbook_of_another_kind_stays_midnight(tmp_path):
+    """Its sheets are named in another way, which no cell decides."""
+    workbook(tmp_path, BORN, "yyyy-mm-dd")
+    with (
+        zipfile.ZipFile(tmp_path / "t.xlsx") as old,
+        zipfile.ZipFile(tmp_path / "u.xlsx", "w") as new,
+    ):
+        for name in old.namelist():
+            data = old.read(name)
+            new.writestr(name, data.replace(b"/spreadsheetml/2006/main", b"/spreadsheetml/other"))
+    assert BelowZero(tmp_path / "u.xlsx", "Sheet").cell(1, 1) == dt.time()
 
 
 def test_midnight_in_a_workbook_stays_midnight(tmp_path):

@@ -3,7 +3,9 @@
 import gzip
 import json
 import struct
+import sys
 from datetime import date, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ from vertimrf.plan.sections import Reading
 from vertimrf.tables import csv_file, values
 from vertimrf.tables.apart import statistics
 from vertimrf.tables.columns import encode_table
-from vertimrf.tables.dropped import LONGEST_ROW
+from vertimrf.tables.dropped import LONGEST_ROW, NO_VALUE
 from vertimrf.tables.read_options import DEFAULT
 from vertimrf.tables.sources import open_pieces
 
@@ -335,3 +337,39 @@ def test_a_column_of_bytes_is_one_of_texts(cells):
             left = sum(cell in (b"f", b"\xff") for cell in cells)
             table = pa.table({"id": range(3), "x": column})
             assert kept(table, attributes=attributes) == (3 - left, left)
+
+
+class PanicException(BaseException):
+    """What code in Rust raises where it fails, by its name."""
+
+
+def test_a_cell_of_a_workbook_that_makes_its_reader_panic_costs_its_own_record(
+    tmp_path, monkeypatch
+):
+    rows = [["id", "x"], ["a", "1"], None, ["c", "3"]]
+
+    class Rows:
+        def __init__(self):
+            self.left = iter(rows)
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            row = next(self.left)
+            if row is None:
+                raise PanicException
+            return row
+
+    sheet = SimpleNamespace(total_height=4, start=(0, 0), iter_rows=Rows)
+    book = SimpleNamespace(sheet_names=["s"], get_sheet_by_name=lambda name: sheet)
+    calamine = SimpleNamespace(CalamineWorkbook=SimpleNamespace(from_path=lambda path: book))
+    monkeypatch.setitem(sys.modules, "python_calamine", calamine)
+    out = []
+    pieces = values.workbook(tmp_path / "t.xlsx", ReadOptions())
+    table = pa.Table.from_batches(pieces.batches(("id", "x"), lambda *told: out.append(told)))
+    assert table["id"].to_pylist() == ["a", "c"]
+    assert out == [(NO_VALUE, "row 3", 1)]
+    rows[0] = None
+    with pytest.raises(TableError, match="its first row, which has the names"):
+        values.workbook(tmp_path / "t.xlsx", ReadOptions())

@@ -39,20 +39,27 @@ class BelowZero:
         self._path, self._sheet = path, sheet
 
     def cell(self, row: int, column: int) -> Any:
-        """What a cell is that calamine reads as midnight; row and column are counted from 0."""
+        """What a cell is that calamine reads as midnight; row and column are counted from 0. A day that is no date
+        stays a number: it costs its record.
+        """
         days = self._days.get((row, column))
         if days is None:
             return time()
-        moment = ORIGIN + timedelta(seconds=round(days * 86_400))
+        try:
+            moment = ORIGIN + timedelta(seconds=round(days * 86_400))
+        except (OverflowError, ValueError):
+            return days
         return moment if moment.time() != time() else date(moment.year, moment.month, moment.day)
 
     @cached_property
     def _days(self) -> dict[tuple[int, int], float]:
         """Negative numbers by row and column; empty for workbooks of other kinds."""
         with zipfile.ZipFile(self._path) as file:
-            if "xl/workbook.xml" not in file.namelist():
+            try:
+                part = self._part(file)
+            except (KeyError, ValueError, ElementTree.ParseError):
                 return {}
-            with file.open(self._part(file)) as xml:
+            with file.open(part) as xml:
                 return dict(_negative(xml))
 
     def _part(self, file: zipfile.ZipFile) -> str:

@@ -57,7 +57,11 @@ def any_error(what: str) -> Iterator[None]:
     except TableError:
         raise
     except BaseException as error:
-        # A panic of code in Rust is no Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise no_table(what, error) from None
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether code in Rust has panicked, which is no Exception."""
+    return type(error).__name__ == "PanicException"

@@ -22,9 +22,9 @@ from ..errors import TableError
 from .arrow import Pieces, RecordBatches
 from .before_1900 import BelowZero
 from .csv_file import BLOCK, HEAD, MARK, START, unpacked
-from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, Unreadable
+from .dropped import ENDLESS, LONGEST_ROW, NO_OBJECT, NO_VALUE, Unreadable
 from .read_options import ReadOptions
-from .rows import any_error, batches_of, installed
+from .rows import any_error, batches_of, installed, is_panic
 
 LOG = logging.getLogger(__name__)
 
@@ -136,15 +136,16 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
             "such as CSV."
         )
 
-    def rows() -> Iterator[list[Any]]:
+    def rows() -> Iterator[list[Any] | None]:
+        """The rows; None for one with a cell that calamine cannot read."""
         with any_error(what):
             book = calamine.CalamineWorkbook.from_path(str(path))
             sheet = book.get_sheet_by_name(sheets[0])
             early = BelowZero(path, sheets[0])
             row, column = sheet.start or (0, 0)
-            for at, cells in enumerate(sheet.iter_rows(), row):
+            for at, cells in enumerate(_read_one_by_one(sheet.iter_rows()), row):
                 # To calamine, a date before 1900 is midnight.
-                yield [
+                yield cells and [
                     early.cell(at, column + place)
                     if type(cell) is time and cell == time()
                     else None
@@ -155,13 +156,36 @@ def workbook(path: Path, read: ReadOptions) -> Pieces:
 
     def batches(wanted: Sequence[str], unreadable: Unreadable) -> RecordBatches:
         every = rows()
-        names = [_name(cell) for cell in next(every)]
-        full = ([*row, *[None] * (len(names) - len(row))] for row in every)
-        some = (row for row in full if any(cell is not None for cell in row))
-        yield from batches_of(some, names, wanted, unreadable)
+        names = list(map(_name, next(every) or ()))
 
-    names = tuple(name for name in map(_name, next(rows())) if name)
-    return Pieces(names, str(path), batches)
+        def full() -> Iterator[list[Any]]:
+            for number, row in enumerate(every, 2):
+                if row is None:
+                    unreadable(NO_VALUE, f"row {number}", 1)
+                elif any(cell is not None for cell in row):
+                    yield [*row, *[None] * (len(names) - len(row))]
+
+        yield from batches_of(full(), names, wanted, unreadable)
+
+    header = next(rows())
+    if header is None:
+        raise TableError(
+            f"{what} cannot be read as a table: its first row, which has the names, has a cell that is none."
+        )
+    return Pieces(tuple(filter(None, map(_name, header))), str(path), batches)
+
+
+def _read_one_by_one(rows: Iterator[list[Any]]) -> Iterator[list[Any] | None]:
+    """Rows, and None for each that makes the code that reads it panic: no cell costs another record."""
+    while True:
+        try:
+            yield next(rows)
+        except StopIteration:
+            return
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            yield None
 
 
 def _cells(book: Any, name: str) -> int:

@@ -30,6 +30,11 @@ PRIVATE = (
 )
 
 
+# The machine's key that chooses among the rows of one id. With this one the row that is in both files is kept, so
+# that they differ in a row that is left out. With others it is replaced, which is no neighbour: two changes by one.
+MACHINE = bytes([2]) * 32
+
+
 @dataclass(frozen=True)
 class BeforePlan:
     """Private domains, or the number of records to plan with.
@@ -79,6 +84,7 @@ class BeforePlan:
             with (
                 mock.patch.object(trial, "count_noise", return_value=noise),
                 mock.patch.object(trial, "domains_noise", return_value=noise),
+                mock.patch.object(trial, "own_key", return_value=MACHINE),
             ):
                 plan, _ = trial.read_and_plan(
                     [path], "id", 20.0, schema, planning, DEFAULT, RunOptions(), Clock()

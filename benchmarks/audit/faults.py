@@ -8,7 +8,7 @@ not in the ledger, a key that is used under two plans.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
@@ -346,6 +346,11 @@ class About:
         return self.planted()
 
 
+def _about(case: str, faults: Mapping[str, Planted]) -> dict[str, About]:
+    """Mistakes by name that only some kinds of release can show."""
+    return {name: About(case, planted) for name, planted in faults.items()}
+
+
 FAULTS: dict[str, Planted] = {
     "one-way marginals have half of their noise": _local(one_way_sigma=0.5),
     "one-way marginals have nine tenths of their noise": _local(one_way_sigma=0.9),
@@ -382,31 +387,31 @@ FAULTS: dict[str, Planted] = {
     "agreement sketches have noise from the exact count": About(
         "agreement", _with_party("_agreement", _agreement_of_exact_counts)
     ),
-    **{
-        name: About("scheduled", planted)
-        for name, planted in {
+    **_about(
+        "scheduled",
+        {
             "a record enters two sketches under a key": _with(
                 SketchEncoder, "_encode", _two_sketches
             ),
             "levels follow from the place of a record": _with(
                 SketchEncoder, "_encode", _levels_by_place
             ),
-        }.items()
-    },
-    **{
-        name: About("randomised", planted)
-        for name, planted in {
+        },
+    ),
+    **_about(
+        "randomised",
+        {
             "responses depend on the record before": _with(
                 responses, "respond", _responses_of_the_row_before
             ),
             "rows of responses are in the order of values": _with(
                 responses, "respond", _responses_in_order_of_values
             ),
-        }.items()
-    },
-    **{
-        name: About("encrypted", planted)
-        for name, planted in {
+        },
+    ),
+    **_about(
+        "encrypted",
+        {
             "tables of encrypted counts have half of their noise": _with(
                 encrypted.Steps, "tables", _tables_of_less_noise
             ),
@@ -423,28 +428,28 @@ FAULTS: dict[str, Planted] = {
             "draws of an answer depend on its values": _with(
                 encrypted.Steps, "answer", _answer_noise_of_values
             ),
-        }.items()
-    },
-    **{
-        name: About("private", planted)
-        for name, planted in {
+        },
+    ),
+    **_about(
+        "private",
+        {
             "values are listed that no noise hides": _with(PrivateValues, "find", _listed_exactly),
             "bounds follow from the numbers": _with(
                 PrivateNumbers, "find", _bounds_of_exact_numbers
             ),
             "a search has half of its noise": _with(private_domains, "Search", _half_the_noise),
             "a search of values is not in the ledger": lambda: _prior_without("values"),
-        }.items()
-    },
+        },
+    ),
     "a plan is made for the exact number of records": About(
         "the number of", _with(trial, "plan_for", _planned_exactly)
     ),
     "the number to plan with is not in the ledger": About(
         "the number of", lambda: _prior_without("planning count")
     ),
-    **{
-        name: About("keys", planted)
-        for name, planted in {
+    **_about(
+        "keys",
+        {
             "noise keys are the same under all plans": _with(
                 PrivateKey,
                 "derive",
@@ -461,8 +466,8 @@ FAULTS: dict[str, Planted] = {
                 "_draw",
                 lambda draw, self, *given: privacy_noise.Stream(self._key + bytes(32)),
             ),
-        }.items()
-    },
+        },
+    ),
 }
 
 

@@ -149,7 +149,7 @@ def told_by(pair: Pair, m: Measurement, masses: Sequence[Floats]) -> tuple[Pair,
     """
     if not any(pair.missing):
         misfits = m.squares_of_each(pair.with_both(masses, CORRELATIONS))
-        return replace(pair, present=Told(*posterior_of(misfits))), float(misfits.min())
+        return replace(pair, present=Told(*posterior(misfits))), float(misfits.min())
     # The noise of a contrast of two cells lies in one direction of two.
     doubled = sum(m.counts.shape[axis] == 2 for axis in m.contrasts)
     errors = m.errors * 2 ** (doubled / 2)
@@ -163,19 +163,19 @@ def told_by(pair: Pair, m: Measurement, masses: Sequence[Floats]) -> tuple[Pair,
         if pair.missing[column]:
             gap = pair.lack(masses, column, CORRELATIONS)[:, :, 1] - m.counts[cells]
             misfits = np.square(gap / errors[cells]).sum(axis=1)
-            told, left = Told(*posterior_of(misfits)), left + float(misfits.min())
+            told, left = Told(*posterior(misfits)), left + float(misfits.min())
             one, other = pair.lacking
             pair = replace(pair, lacking=(told, other) if column == 0 else (one, told))
     present = slice(rows), slice(columns)
     gaps = pair.with_both(masses, CORRELATIONS) - m.counts[present]
     misfits = np.square(gaps / errors[present]).sum(axis=(1, 2))
-    pair = replace(pair, present=Told(*posterior_of(misfits)))
+    pair = replace(pair, present=Told(*posterior(misfits)))
     return pair, left + float(misfits.min())
 
 
-def posterior(misfits: Floats, correlations: Floats) -> tuple[float, float, float]:
-    """Mean and standard deviation of a correlation with a uniform prior, and the error of the grid,
-    which is that of rounding.
+def posterior(misfits: Floats, correlations: Floats = CORRELATIONS) -> tuple[float, float]:
+    """Mean and standard deviation of a correlation with a uniform prior; the latter is no less than the
+    error of rounding to the grid.
 
     Args:
         misfits: squared residuals at each of the correlations, in units of sigma [shape=(n,),
@@ -187,12 +187,7 @@ def posterior(misfits: Floats, correlations: Floats) -> tuple[float, float, floa
     chances /= chances.sum()
     correlation = float(chances @ correlations)
     error = math.sqrt(float(chances @ np.square(correlations - correlation)))
-    return correlation, error, float(widths[chances.argmax()]) / math.sqrt(12)
-
-
-def posterior_of(misfits: Floats) -> tuple[float, float]:
-    """As :func:`posterior`, at CORRELATIONS; the error is no less than that of the grid."""
-    correlation, error, rounding = posterior(misfits, CORRELATIONS)
+    rounding = float(widths[chances.argmax()]) / math.sqrt(12)
     return correlation, max(error, rounding)
 
 

@@ -102,10 +102,6 @@ class SystemNoise(KeyedNoise):
     def __init__(self) -> None:
         super().__init__(os.urandom(32))
 
-    def name(self) -> str:
-        """A random text that names a release, the same for a repeated one [16 characters]."""
-        return self.stream(lambda: b"name of a release")(8).hex()
-
     def stream(self, exact: Callable[[], bytes]) -> Callable[[int], bytes]:
         """See :class:`KeyedNoise`. Nobody can make a fresh key's noise again, so its values do not matter."""
         return super().stream(lambda: b"")

@@ -221,8 +221,7 @@ def _correlation(
         free = np.broadcast_to(m.counts, tables.shape).copy()
         free[:, : inner[0], : inner[1]] = tables[:, : inner[0], : inner[1]]
         misfits += m.squares_of_each(free) / (1 + _of_margins(m, two))
-    correlation, error, rounding = posterior(misfits, CORRELATIONS)
-    return correlation, max(error, rounding)
+    return posterior(misfits, CORRELATIONS)
 
 
 def _of_margins(m: Measurement, two: tuple[Side, Side]) -> float:

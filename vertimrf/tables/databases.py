@@ -98,15 +98,19 @@ def _no_select(what: str) -> TableError:
     return TableError(f"The query (--query) has {what}; give one SELECT, which changes nothing.")
 
 
-def _only_reads(action: int, *_: object) -> int:
-    """What SQLite may do for a query: select, read columns, call functions."""
+def _only_reads(action: int, table: str | None, *_: object) -> int:
+    """What SQLite may do for a query: select, read columns, call functions.
+
+    A pragma that stands as a table is no table: newer versions of SQLite would refuse it at its first row only.
+    """
     reads = (
         sqlite3.SQLITE_SELECT,
         sqlite3.SQLITE_READ,
         sqlite3.SQLITE_FUNCTION,
         sqlite3.SQLITE_RECURSIVE,
     )
-    return sqlite3.SQLITE_OK if action in reads else sqlite3.SQLITE_DENY
+    pragma = table is not None and table.startswith("pragma_")
+    return sqlite3.SQLITE_OK if action in reads and not pragma else sqlite3.SQLITE_DENY
 
 
 @contextlib.contextmanager

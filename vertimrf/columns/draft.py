@@ -19,7 +19,7 @@ from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
-from .dates import Dates
+from .dates import FINEST, MILLI, Dates
 from .excluded import Excluded
 from .listed import Listed
 from .notations import epoch
@@ -54,9 +54,9 @@ Counts = dict[float, int]
 SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
-    "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
+    "time": re.compile(r"\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"),
     "timestamp": re.compile(
-        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
+        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[-+]\d{2}:?\d{2})?"
     ),
 }
 
@@ -354,17 +354,12 @@ def as_instants(
         if calendar == "timestamp":
             zone = _offset(counts, flag)
     moments: Counts = {}
-    cut = False
     for value, count in counts.items():
         try:
-            exact = to_number(calendar, value, zone)
+            at = to_number(calendar, value, zone)
         except (ValueError, OverflowError):
             return None
-        at = float(math.floor(exact))
-        cut = cut or at != exact
         moments[at] = moments.get(at, 0) + count
-    if cut:
-        flag("has parts of a second", "cut to whole seconds")
     return calendar, zone, moments
 
 
@@ -397,12 +392,29 @@ def drafted_instants(
     """Dates or times, in bins or listed."""
     values, counts = _sorted(moments)
     day = {"date": 1, "timestamp": DAY, "time": 0}[calendar]
-    parts = _domain(recognise(values, counts, day=day))
+    each = 1 if calendar == "date" else _ticks(values)
+    if each > 1:
+        # Whole numbers of parts of a second.
+        values, places = np.unique(np.rint(values * each).astype(np.int64), return_inverse=True)
+        counts = np.bincount(places, counts).astype(np.int64)
+    parts = _domain(recognise(values, counts, day=day * each))
     if parts.pop("integral", False):
         parts["resolution"] = 1
-    if parts.get("resolution") == 1:
+    for key in ("edges", "points", "grid"):
+        parts[key] = tuple(tick / each for tick in parts.get(key, ()))
+    for key in {"resolution", "offset"} & parts.keys():
+        parts[key] /= each
+    if parts.get("resolution") == 1 and not parts.get("offset"):
         del parts["resolution"]
     return Dates(name, missing=missing, calendar=calendar, timezone=zone, format=format, **parts)
+
+
+def _ticks(seconds: Floats | Integers) -> int:
+    """Ticks of a second, of which times are whole numbers: 1, or up to a million where double precision has so many."""
+    farthest = float(np.abs(seconds[[0, -1]]).max())
+    most = next(each for each in (10**FINEST, 10**MILLI, 1) if farthest * each < EXACT / 4)
+    common = int(np.gcd.reduce(np.rint(seconds * float(most)).astype(np.int64)))
+    return most // math.gcd(most, common)
 
 
 def drafted_numbers(

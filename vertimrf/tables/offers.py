@@ -209,7 +209,8 @@ def _dates(table: pa.Table, varying: Sequence[Attribute], alike: Alike) -> Itera
         if low.instants != high.instants:
             continue
         first = numbers_of(table, low, "The table")
-        later = numbers_of(table, high, "The table") - first
+        digits = max(low.digits or 0, high.digits or 0)
+        later = np.round(numbers_of(table, high, "The table") - first, digits)
         if (name := alike.equal(later)) is not None:
             yield _offer(
                 Equation(high.name, ((low.name, 1), (name, 1))), f"{low.name!r} + {name!r}"
@@ -219,11 +220,12 @@ def _dates(table: pa.Table, varying: Sequence[Attribute], alike: Alike) -> Itera
         longest = later.max(initial=0)
         if 0 < longest <= SHORT * np.ptp(first) and later.min() >= 0:
             unit = "days" if low.instants == ("date", None) else "seconds"
+            grid = f"resolution = {10.0**-digits:g}" if digits else "integral = true"
             equation = Equation(high.name, ((low.name, 1), (unit, 1)))
             yield Offer(
                 high.name,
-                f"is at most {longest:g} {unit} after {low.name!r} in every record",
-                f"describe {unit} (bounds = [0, {longest:g}], integral = true) in place of it, and write "
+                f"is at most {longest:.10g} {unit} after {low.name!r} in every record",
+                f"describe {unit} (bounds = [0, {longest:.10g}], {grid}) in place of it, and write "
                 f'rules = ["{equation}"] if this is a rule; every synthetic row keeps it',
                 (equation,),
                 adopted=False,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
@@ -25,7 +26,7 @@ from .listed import Listed
 from .notations import epoch
 from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
-from .notations.plain import as_numbers
+from .notations.plain import as_numbers, summed
 from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
@@ -46,7 +47,9 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+ENDLESS = [sign + text for sign in ("", "-", "+") for text in ("inf", "infinity")]
+# Numbers of so many signs are all different in double precision.
+PRECISE = 15
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
 # Numbers, and how many records have each.
@@ -163,7 +166,7 @@ def _drafted(
         flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
-    texts = all(isinstance(value, str) for value in counts)
+    texts = {*map(type, counts)} == {str}
     chosen = typed and texts
     if chosen and len(counts) <= LISTED_TEXTS:
         return drafted_text(name, counts, missing, flag)
@@ -228,6 +231,8 @@ def _merged(counts: Mapping[Any, int], numbers: Counts, written: Recognised | No
     if written is not None:
         texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
         values = written.notation.plain(texts).to_pylist()
+    if not any(isinstance(value, int) or len(str(value)) > PRECISE for value in values):
+        return False
     try:
         exact = {value if isinstance(value, float) else Decimal(value) for value in values}
     except InvalidOperation:
@@ -281,23 +286,29 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
             column = column.unify_dictionaries()
             declared = tuple(cell_values(column.chunk(0).dictionary))
         pairs = plain_cells(written_out(column)).value_counts()
-        values, counts = cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
+        usual = _usual(pairs.field("values"), typed)
+        values, counts = _cells(pairs.filter(usual))
+        odd, often = _cells(pairs.filter(pc.invert(usual)))
     except (NotImplementedError, pa.ArrowException):
         raise no_values from None
-    if not all(isinstance(v, SCALARS) or v is None for v in (*values, *declared)):
+    kinds = {*map(type, (*values, *odd, *declared))} - {type(None)}
+    if not all(issubclass(one, SCALARS) for one in kinds):
         raise no_values
-    found: dict[Any, int] = {}
+    found: dict[Any, int] = dict(zip(values, counts, strict=True))
+    if len(found) < len(values):
+        # Such as 0.0 and -0.0.
+        found, odd, often = {}, [*values, *odd], [*counts, *often]
     absent: dict[str, int] = {}
     endless: dict[str, int] = {}
     missing, infinite = False, 0
-    for value, count in zip(values, counts, strict=True):
+    for value, count in zip(odd, often, strict=True):
         text = isinstance(value, str)
         if value is None or value != value or (not typed and value in MISSING_TEXT):
             missing = True
             if value and text:
                 absent[value] = count
         elif (isinstance(value, float | Decimal) and math.isinf(value)) or (
-            text and not typed and INFINITE.fullmatch(value)
+            text and not typed and value.lower() in ENDLESS
         ):
             infinite += count
             if text:
@@ -313,6 +324,25 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
     if not typed or not plain or infinite or len(declared) > LISTED_TEXTS:
         declared = ()
     return Counted(found, absent, missing, infinite, declared, ordered)
+
+
+def _cells(pairs: pa.StructArray) -> tuple[list[Any], list[int]]:
+    """Values and their counts, as Python has them."""
+    return cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
+
+
+def _usual(values: pa.Array, typed: bool) -> pa.Array:
+    """Which distinct values are surely neither missing nor infinite; ``typed`` as for :func:`draft_attribute`."""
+    if is_text(values.type):
+        if typed:
+            return values.is_valid()
+        texts = values.cast(pa.large_string())
+        absent = pc.is_in(texts, value_set=pa.array(MISSING_TEXT, texts.type))
+        endless = pc.is_in(pc.ascii_lower(texts), value_set=pa.array(ENDLESS, texts.type))
+        return pc.fill_null(pc.invert(pc.or_(absent, endless)), False)
+    if pa.types.is_floating(values.type):
+        return pc.fill_null(pc.is_finite(values), False)
+    return pc.and_(values.is_valid(), not pa.types.is_decimal(values.type))
 
 
 def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
@@ -346,13 +376,21 @@ def as_instants(
     zone: str | None = getattr(kind, "tz", None)
     calendar = calendar_of(next(iter(counts)))
     if calendar is None:
-        if not all(isinstance(value, str) for value in counts):
+        if {*map(type, counts)} != {str}:
             return None
-        every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
-        if (calendar := next(every, None)) is None:
+        first = next(iter(counts))
+        calendar = next((k for k in CALENDARS if ISO[k].fullmatch(first)), None)
+        if calendar is None:
+            return None
+        texts = pa.array(list(counts), pa.large_string())
+        if not pc.all(pc.match_substring_regex(texts, f"^({ISO[calendar].pattern})$")).as_py():
             return None
         if calendar == "timestamp":
-            zone = _offset(counts, flag)
+            zone = _offset(texts, flag)
+        numbers = of_moments(calendar, zone, None).parsed(pa.chunked_array([texts]))
+        if np.isnan(numbers).any():
+            return None
+        return calendar, zone, summed(numbers, counts.values())
     moments: Counts = {}
     for value, count in counts.items():
         try:
@@ -363,13 +401,11 @@ def as_instants(
     return calendar, zone, moments
 
 
-def _offset(texts: Iterable[str], flag: Flag) -> str | None:
+def _offset(texts: pa.Array, flag: Flag) -> str | None:
     """The time zone of texts of timestamps: their offset, or UTC if they have several."""
-    found = {
-        match[0].replace("Z", "+00:00")
-        for text in texts
-        if (match := re.search(r"(Z|[-+]\d{2}:?\d{2})$", text[11:]))
-    }
+    ends = pc.extract_regex(pc.utf8_slice_codeunits(texts, 11), r"(?P<at>Z|[-+]\d{2}:?\d{2})$")
+    found = [*filter(None, pc.struct_field(ends, [0]).unique().to_pylist())]
+    found = [offset.replace("Z", "+00:00") for offset in found]
     offsets = sorted({offset[:3] + ":" + offset[-2:] for offset in found})
     if len(offsets) > 1:
         flag(
@@ -508,6 +544,10 @@ def _written_numbers(
 
 def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
+    if {*map(type, numbers)} == {float}:
+        values = np.fromiter(numbers, float, len(numbers))
+        order = np.argsort(values)
+        return values[order], np.fromiter(numbers.values(), np.int64, len(numbers))[order]
     ordered = sorted(numbers)
     counts = np.array([numbers[value] for value in ordered], np.int64)
     exact = any(isinstance(value, int) for value in ordered)

@@ -17,6 +17,8 @@ from ..calendar import DAY, EPOCH, Calendar, zone_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ...arrays import Floats
+
 # How texts are written without a pattern.
 ISO = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "timestamp": "%Y-%m-%d %H:%M:%S"}
 # Patterns whose texts are read as any of ISO 8601.
@@ -24,6 +26,13 @@ READ_AS_ISO = re.compile(r"%Y-%m-%d|(%Y-%m-%d[T ])?%H:%M(:%S(%\.f|[.,]%[-1-9]?f)
 # Codes that Arrow does not write so. Parts of a second are first.
 PARTS_OF_SECONDS = re.compile(r"%\.f|%[-1-9]?f")
 FLAGGED = re.compile(r"(%\.f|%[-1-9]?f|%[-^][a-zA-Z]|%P|%:z)")
+# Texts that Arrow reads, by calendar, and whether they have an offset.
+SECONDS_OF_DAY = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
+USUAL_ISO = {
+    ("date", False): r"^\d{4}-\d\d-\d\d$",
+    ("timestamp", False): rf"^\d{{4}}-\d\d-\d\d[ T]{SECONDS_OF_DAY}$",
+    ("timestamp", True): rf"^\d{{4}}-\d\d-\d\d[ T]{SECONDS_OF_DAY}(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$",
+}
 # Digits of microseconds.
 MICRO = 6
 # Codes that may lack their leading zero, and names.
@@ -88,7 +97,11 @@ def iso_pattern(calendar: Calendar, texts: Iterable[str], zone: str | None) -> s
     """How texts of ISO 8601 are written; None if they are so without a pattern, or differ."""
     if calendar == "date":
         return None
-    patterns = {_iso(text.strip(), zone) for text in texts}
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    digits = pc.replace_substring_regex(pa.array([*texts], pa.large_string()), r"\d", "0")
+    patterns = {_iso(shape.strip(), zone) for shape in digits.unique().to_pylist()}
     if len(patterns) > 1:
         # Parts of a second of several lengths.
         shortest = "%.f" if any(one and "f" not in one for one in patterns) else ".%-f"
@@ -113,6 +126,28 @@ def _iso(text: str, zone: str | None) -> str | None:
         # Times of several offsets are written in UTC.
         return pattern + "Z" if zone == "UTC" else None
     return pattern + ("" if not offset else "%:z" if colon else "%z")
+
+
+def of_iso(calendar: Calendar, texts: pa.ChunkedArray, zone: str | None) -> Floats | None:
+    """Texts as numbers at once; None if some are of another form of ISO 8601, or in a time zone [shape=(n,), float64]."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if (shape := USUAL_ISO.get((calendar, zone is not None))) is None:
+        # Arrow reads no times of day.
+        return None
+    usual = pc.match_substring_regex(texts, shape)
+    # Python has no year 0.
+    if not pc.all(pc.and_not(usual, pc.starts_with(texts, "0000"))).as_py():
+        return None
+    kind = pa.date32() if calendar == "date" else pa.timestamp("us", zone and "UTC")
+    try:
+        cells = texts.cast(kind)
+    except pa.ArrowInvalid:
+        return None
+    ticks = cells.cast(pa.int32()) if calendar == "date" else cells
+    numbers: Floats = ticks.cast(pa.int64()).to_numpy().astype(float)
+    return numbers if calendar == "date" else numbers / 10**MICRO
 
 
 def written(calendar: Calendar, zone: str | None, pattern: str, numbers: pa.Array) -> pa.Array:

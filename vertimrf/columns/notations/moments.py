@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import SchemaError
 from ..calendar import EPOCH, Calendar, to_number
-from .moment_text import ISO, as_seen, bare, is_read_as_iso, written
+from .moment_text import ISO, as_seen, bare, is_read_as_iso, of_iso, written
 from .notation import DateOrder, Notation, Recognised
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ class Moments(Notation):
 
     def parsed(self, texts: pa.ChunkedArray) -> Floats:
         """See :class:`Notation`."""
+        if (
+            self._patterns[0] is None
+            and (numbers := of_iso(self.kind, texts, self.timezone)) is not None
+        ):
+            return numbers
         numbers = np.full(len(texts), np.nan)
         for i, text in enumerate(texts.to_pylist()):
             numbers[i] = self.number(text)

@@ -448,8 +448,11 @@ def run_protocol(
     options: RunOptions | None = None,
     folder: str | Path | None = None,
     ring: KeyRing | None = None,
+    secret: Secret | None = None,
 ) -> Trial:
     """Run every party and the server of a plan. The messages go through sealed files.
+
+    They are those of a deployment: the same bytes, for the same keys, secret and tables.
 
     Args:
         plan: the agreed plan.
@@ -458,6 +461,7 @@ def run_protocol(
         folder: folder of the message files. None: a temporary folder.
         ring: private keys to the public keys in the plan. None: fresh keys, which are put into the
             plan.
+        secret: the parties' secret. None: a fresh one.
 
     Returns:
         The result of the server, with sizes of messages and timings.
@@ -465,12 +469,12 @@ def run_protocol(
     options = options or RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run_protocol(plan, tables, options, temporary, ring)
+            return run_protocol(plan, tables, options, temporary, ring, secret)
     if ring is None:
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
     clock, paths = Clock(), [Path(folder) / f"{name}.message" for name in plan.party_names]
-    _play(plan, tables, options, ring, paths, clock)
+    _play(plan, tables, options, (ring, secret or Secret.new()), paths, clock)
     server = Server(plan, options)
     with clock("receiving"), threads(options.num_threads):
         messages = for_each(len(paths), lambda i: Message.load(paths[i], plan, ring.server))
@@ -485,7 +489,7 @@ def _play(
     plan: Plan,
     tables: Sequence[Table],
     options: RunOptions,
-    ring: KeyRing,
+    keys: tuple[KeyRing, Secret],
     paths: Sequence[Path],
     clock: Clock,
 ) -> None:
@@ -493,7 +497,7 @@ def _play(
     # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
     # shows its progress.
     each = options if plan.sketch.exchanges else replace(options, progress=SILENT, num_threads=None)
-    secret, names = Secret.new(), plan.party_names
+    (ring, secret), names = keys, plan.party_names
     parties = [_party(plan, name, secret, clock, each, ring) for name in names]
     answers = _exchanged(plan, parties, tables, options)
 
@@ -528,10 +532,9 @@ def _dealt(table: Table, schema: Schema) -> list[Table]:
 def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
-    """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
-    if not plan.sketch.exchanges:
-        return Party(plan, name, secret, clock=clock, options=options)
-    key, counting = ring.parties[name], plan.sketch.private_key()
+    """A party of a trial, with its keys: its noise follows from them as in a deployment."""
+    key = ring.parties[name]
+    counting = plan.sketch.private_key() if plan.sketch.exchanges else None
     return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
 
 

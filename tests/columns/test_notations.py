@@ -142,6 +142,26 @@ def test_missing_texts_of_numbers_are_kept_in_the_schema(cases):
         read_attribute({"name": "x", "edges": [0, 1], "missing_text": [3]})
 
 
+@pytest.mark.parametrize(
+    "twice, numbers",
+    [
+        (["1,200.5", "1,200.50"], lambda i: f"{1000 + i:,}.5"),
+        (["€5", "€5.00"], lambda i: f"€{10 + i % 90}"),
+        (["36:00", "036:00"], lambda i: f"{30 + i}:00"),
+    ],
+)
+def test_a_number_that_is_written_in_two_ways_is_one(tmp_path, twice, numbers):
+    cells = {"x": [*twice, *map(numbers, range(N))]}
+    found, flags = drafted(tmp_path, cells)
+    assert found["x"].holds_numbers
+    assert not any("digits" in flag for flag in flags)
+
+
+def test_numbers_of_a_notation_that_double_precision_merges_are_named(tmp_path):
+    cells = {"x": [f"{10**15:,}.{i % 90:02}" for i in range(N)]}
+    assert any("more digits than double precision" in flag for flag in drafted(tmp_path, cells)[1])
+
+
 @given(st.decimals(-(10**9), 10**9, places=2).map(float), st.sampled_from(MARKS))
 def test_numbers_are_read_as_they_are_written(number, mark):
     notation = Marked(mark)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -196,7 +196,7 @@ def _drafted(
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
-        if len(numbers) < len(counts) and _merged(counts, numbers):
+        if len(numbers) < len(counts) and _merged(counts, numbers, written):
             flag(
                 "has numbers with more digits than double precision tells apart",
                 "those that are one number there count as one; list them as text, or leave the column out",
@@ -222,10 +222,18 @@ def _drafted(
     return drafted_text(name, counts, missing, flag)
 
 
-def _merged(counts: Mapping[Any, int], numbers: Counts) -> bool:
+def _merged(counts: Mapping[Any, int], numbers: Counts, written: Recognised | None) -> bool:
     """Whether values that differ have become one number, unlike 1 and 1.0, which are one."""
-    exact = (value if isinstance(value, float) else Decimal(value) for value in counts)
-    return len(numbers) < len({*exact})
+    values: Iterable[Any] = counts
+    if written is not None:
+        texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+        values = written.notation.plain(texts).to_pylist()
+    try:
+        exact = {value if isinstance(value, float) else Decimal(value) for value in values}
+    except InvalidOperation:
+        # Texts of durations, of which 1:00 and 01:00 are one.
+        return False
+    return len(numbers) < len(exact)
 
 
 def _among(

@@ -40,8 +40,8 @@ VICTIMS = {
 
 # Said where nothing was compared.
 NOTHING = "every file is refused, so nothing was compared"
-# Those that can stand in place of another record without a change of the number of rows.
-REPLACING = ("a usual record", "no age")
+# Those that cannot stand in place of another record, because they have no id of their own.
+NOT_REPLACING = ("a second row of the same id", "no id")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def neighbours(case: Case, folder: Path) -> Iterator[tuple[str, Path, Path]]:
     header = ("id", "age", "smoker", "ward", "code", *(f"w{i}" for i in range(case.wide)))
     rows = rows_of(case, 0)
     for number, (what, record) in enumerate(VICTIMS.items()):
-        if case.replaced and what not in REPLACING:
+        if case.replaced and what in NOT_REPLACING:
             continue
         own = [row for row in rows if row[0] != record[0] or record[0] == "p7"]
         if len(record) == 5:

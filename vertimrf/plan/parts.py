@@ -23,6 +23,10 @@ READ = Kind(
     "a party's name and how its table is read",
     lambda given: SEQUENCE.fits(given) and len(given) == 2 and instance("Reading").fits(given[1]),
 )
+CSVW = Kind(
+    "a party's name and what CSVW metadata said of its table",
+    lambda given: SEQUENCE.fits(given) and len(given) == 2 and instance("Kept").fits(given[1]),
+)
 
 
 def check_parts(parts: Mapping[str, Any]) -> None:
@@ -42,6 +46,7 @@ def check_parts(parts: Mapping[str, Any]) -> None:
         rules=each(RULE),
         ids_source=maybe(TEXT),
         reads=each(READ),
+        csvw=each(CSVW),
     )
 
 

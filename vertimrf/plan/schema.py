@@ -28,6 +28,8 @@ from ..errors import OutputError, SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
 from ..privacy.ledger import LedgerEntry
+from .csvw.tables import Kept
+from .csvw.tables import metadata_of as csvw_of
 from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
@@ -73,6 +75,7 @@ class Schema:
         same_people: whether all parties state that they hold records of the same people. It is
             public, and no data may be read for it.
         reads: by party, how its table is read.
+        csvw: by party, what CSVW metadata said of its table besides.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -88,6 +91,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
     reads: tuple[tuple[str, Reading], ...] = field(default=(), compare=False)
+    csvw: tuple[tuple[str, Kept], ...] = field(default=(), compare=False)
     same_people: bool = False
 
     def __post_init__(self) -> None:
@@ -499,6 +503,7 @@ class Schema:
 
     def to_json(self) -> Fields:
         """A JSON-able form that :meth:`from_json` reads back, with the fields of a TOML file."""
+        kept = dict(self.csvw)
         sections = {
             "ids": self.ids,
             "ids_source": self.ids_source,
@@ -507,6 +512,7 @@ class Schema:
                 {"name": name}
                 | ({"read": read} if (read := msgspec.to_builtins(self.reading(name))) else {})
                 | {"attribute": [attribute.to_json() for attribute in self.part(name)]}
+                | ({"csvw": more} if (more := msgspec.to_builtins(kept.get(name, Kept()))) else {})
                 for name in self.party_names
             ],
             "impossible": [combination.to_json() for combination in self.impossible],
@@ -552,6 +558,7 @@ class Schema:
             ids_source=sections.ids_source,
             same_people=sections.same_people,
             reads=tuple((party.name, party.read) for party in sections.party),
+            csvw=tuple((party.name, party.csvw) for party in sections.party),
         )
         if sections.public is msgspec.UNSET and schema.drafted:
             # A draft stays one until its owner says so, or gives every domain and the ids a source.
@@ -573,7 +580,7 @@ class Schema:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
         :meth:`load` returns an equal schema. A name that ends in .sdv.json is that of SDV's metadata,
-        which has no domains.
+        which has no domains, and one that ends in .csvw.json that of metadata of CSV on the Web.
 
         Args:
             path: the file.
@@ -585,8 +592,11 @@ class Schema:
             OutputError, OSError: a file cannot be written.
         """
         path = Path(path)
-        is_sdv = path.name.endswith(".sdv.json")
-        content = metadata_of(self.attributes) if is_sdv else self.to_json()
+        content = self.to_json()
+        if path.name.endswith(".sdv.json"):
+            content = metadata_of(self.attributes)
+        elif path.name.endswith(".csvw.json"):
+            content = csvw_of(content)
         lists = take_lists_out(content, path) if lists_apart else {}
         if there := [file for file in lists if file.exists()]:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")

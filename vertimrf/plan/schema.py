@@ -23,7 +23,6 @@ from ..arguments import FLAG, MANY, PATH, TEXT, WHOLE, each, shown, takes
 from ..arrays import Fields, Ints, Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.read import read_attribute
-from ..columns.text import is_text
 from ..errors import OutputError, SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
@@ -34,7 +33,7 @@ from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .names import columns_of
-from .parts import check_parts, check_stated, clash
+from .parts import check_parts, check_party, check_stated, clash
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
 from .sections import (
@@ -121,16 +120,7 @@ class Schema:
         seen: dict[str, None] = {}
         names = set()
         for party, columns in self.parties:
-            if not isinstance(party, str) or not party:
-                raise SchemaError(
-                    f"A party's name is {party!r}; give every party a non-empty text name."
-                )
-            if not is_text(party) or "\0" in party:
-                raise SchemaError(f"A party's name is {party!r}, which is no text; correct it.")
-            if "/" in party or "\\" in party or party in (".", ".."):
-                raise SchemaError(
-                    f"A party's name is {party!r}; files are named after parties, so leave slashes out."
-                )
+            check_party(party)
             if party in names:
                 raise SchemaError(
                     f"Two parties are called {party!r}; give every party a name of its own."
@@ -588,7 +578,7 @@ class Schema:
                 :mod:`vertimrf.plan.value_files`.
 
         Raises:
-            SchemaError: such a file exists.
+            SchemaError: such a file exists, or CSVW metadata cannot state what the domains have cost.
             OutputError, OSError: a file cannot be written.
         """
         path = Path(path)

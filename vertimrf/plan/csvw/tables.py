@@ -195,7 +195,16 @@ def metadata_of(stated: Mapping[str, Any]) -> Fields:
     """CSVW-EO metadata of a schema, from the content of its file (:meth:`.Schema.to_json`).
 
     Of a schema that is not public they have names and datatypes alone: what CSVW-EO states is public.
+
+    Raises:
+        SchemaError: finding the domains has a cost. The metadata cannot state it, so that a plan with
+            them would not count it.
     """
+    if stated.get("spent"):
+        raise SchemaError(
+            "Finding the domains of this schema has spent epsilon, which CSVW metadata cannot state: a plan with them would not "
+            "count it. Write the schema as .toml or .json."
+        )
     if stated.get("public") is False:
         stated = {"party": [_undisclosed(party) for party in stated["party"]]}
     every, rules = stated.get("impossible", []), stated.get("rules", [])

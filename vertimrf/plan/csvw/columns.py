@@ -46,10 +46,7 @@ def section_of(column: Mapping[str, Any], intervals: Sequence[Any] = ()) -> Fiel
     Raises:
         SchemaError: terms of other types.
     """
-    kind = base_of(column)
-    name = column.get("name")
-    if not isinstance(name, str) or not name:
-        raise SchemaError("A column of the CSVW metadata has no name; give it one.")
+    kind, name = base_of(column), column["name"]
     if column.get("privacyId") is True:
         return None
     common = {"name": name, "missing": column.get("required") is not True}
@@ -100,11 +97,53 @@ def _keys(column: Mapping[str, Any]) -> tuple[list[Any], bool]:
     return kept, closed and bool(kept)
 
 
+def check_terms(column: Mapping[str, Any]) -> None:
+    """Check the terms of a column that have parts.
+
+    Raises:
+        SchemaError: they are of other types than the vocabulary's.
+    """
+    name = column.get("name")
+    if not isinstance(name, str) or not name:
+        raise SchemaError("A column of the CSVW metadata has no name; give it one.")
+    _check_partitions(column, _called(column))
+    given = column.get("rowDependencies", [])
+    if not isinstance(given, list) or not all(
+        isinstance(each, Mapping)
+        and isinstance(each.get("dependsOn"), str)
+        and isinstance(each.get("valueMap", {}), Mapping)
+        for each in given
+    ):
+        raise SchemaError(
+            f"{_called(column)} has rowDependencies {given!r}; write a list of them, each with dependsOn, and a valueMap of values."
+        )
+
+
+def check_group(group: Mapping[str, Any]) -> None:
+    """Check the terms of a group of columns that have parts.
+
+    Raises:
+        SchemaError: they are of other types than the vocabulary's.
+    """
+    names, keys = group.get("columnsInGroup", []), group.get("keyValues", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(
+            f"A group of the CSVW metadata has columnsInGroup {names!r}; write a list of names."
+        )
+    if not isinstance(keys, list):
+        raise SchemaError(f"A group of the CSVW metadata has keyValues {keys!r}; write a list.")
+    _check_partitions(group, "A group of the CSVW metadata")
+
+
+def _check_partitions(owner: Mapping[str, Any], called: str) -> None:
+    partitions = owner.get("partitions", [])
+    if not isinstance(partitions, list):
+        raise SchemaError(f"{called} has partitions {partitions!r}; write a list.")
+
+
 def predicates(owner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The predicates of the partitions of a column or a group."""
     partitions = owner.get("partitions", [])
-    if not isinstance(partitions, list):
-        raise SchemaError(f"The CSVW metadata have partitions {partitions!r}; write a list.")
     found = [part.get("predicate") for part in partitions if isinstance(part, Mapping)]
     return [predicate for predicate in found if isinstance(predicate, Mapping)]
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...arrays import Fields
-from ...errors import SchemaError
 from ..rules import Order, parse_rule
 
 BIGGER, MAPPING = "bigger", "mapping"
@@ -29,21 +28,15 @@ def stated_by(columns: Iterable[Mapping[str, Any]], sections: Sequence[Fields]) 
     impossible: list[Fields] = []
     for column in columns:
         name = column["name"]
-        for dependency in _list(column.get("rowDependencies", [])):
+        for dependency in column.get("rowDependencies", []):
             on, kind = dependency.get("dependsOn"), dependency.get("dependencyType")
             if name not in of or on not in of or on == name:
                 continue
             if kind == BIGGER and _comparable(of[name], of[on]):
                 rules.append(str(Order(str(on), name)))
-            if kind == MAPPING and isinstance(given := dependency.get("valueMap"), Mapping):
-                impossible += _ruled_out(of[on], of[name], given)
+            if kind == MAPPING:
+                impossible += _ruled_out(of[on], of[name], dependency.get("valueMap", {}))
     return {"rules": rules, "impossible": impossible}
-
-
-def _list(given: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given):
-        raise SchemaError(f"The CSVW metadata have rowDependencies {given!r}; write a list.")
-    return given
 
 
 def _comparable(one: Fields, other: Fields) -> bool:
@@ -125,7 +118,7 @@ def _listed(section: Mapping[str, Any], condition: Any) -> list[Any]:
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two dependencies say the same: the order of values has no meaning, nor a list of one."""
-    maps = [{k: _set(v) for k, v in (d.get("valueMap") or {}).items()} for d in (one, other)]
+    maps = [{k: _set(v) for k, v in d.get("valueMap", {}).items()} for d in (one, other)]
     bare = [{k: v for k, v in d.items() if k != "valueMap"} for d in (one, other)]
     return maps[0] == maps[1] and bare[0] == bare[1]
 

@@ -15,7 +15,15 @@ import msgspec
 from ...arrays import Fields
 from ...columns.column import PRIVATE
 from ...errors import SchemaError
-from .columns import column_of, edges_of, group_of, predicates, section_of
+from .columns import (
+    check_group,
+    check_terms,
+    column_of,
+    edges_of,
+    group_of,
+    predicates,
+    section_of,
+)
 from .dependencies import alike, dependencies_of, stated_by
 
 CONTEXT = ["http://www.w3.org/ns/csvw", "https://w3id.org/csvw-eo"]
@@ -61,7 +69,7 @@ def sections_of(metadata: Mapping[str, Any]) -> Fields:
     """
     metadata = without_nulls(metadata)
     tables = metadata.get(TABLES, [metadata])
-    if not all(isinstance(table, Mapping) for table in tables):
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SchemaError("A table of the CSVW metadata is no object; write a tableSchema.")
     shared = {key: value for key, value in metadata.items() if key != TABLES}
     parties, rules, impossible = [], [], []
@@ -93,6 +101,10 @@ def _party(table: Mapping[str, Any], usual: str) -> tuple[Fields, Fields]:
     groups = table.get(GROUPS, [])
     if not isinstance(groups, list) or not all(isinstance(g, Mapping) for g in [*groups, *columns]):
         raise SchemaError("A column or group of the CSVW metadata is no object; write its terms.")
+    for column in columns:
+        check_terms(column)
+    for group in groups:
+        check_group(group)
     found = [(column, section_of(column, _alone(groups, column))) for column in columns]
     sections = [section for _, section in found if section is not None]
     if not sections:
@@ -172,7 +184,8 @@ def written(
     columns += [column for column in more.values() if "datatype" in column or "privacyId" in column]
     place = {name: number for number, name in enumerate(kept.order)}
     columns.sort(key=lambda column: place.get(column["name"], len(place)))
-    schema = kept.table.get(SCHEMA, {}) | {"columns": columns}
+    more_terms = kept.table.get(SCHEMA)
+    schema = (more_terms if isinstance(more_terms, dict) else {}) | {"columns": columns}
     out = {"@context": CONTEXT, "@type": "Table", "name": party["name"]} | kept.table
     out[SCHEMA] = schema
     names = {column["name"] for column in columns}
@@ -211,6 +224,10 @@ def metadata_of(stated: Mapping[str, Any]) -> Fields:
     tables = []
     for party in stated["party"]:
         kept = msgspec.convert(party.get("csvw", {}), Kept)
+        for column in kept.columns:
+            check_terms(column)
+        for group in kept.groups:
+            check_group(group)
         own = [*every, *party.get("impossible", [])]
         tables.append(written(party, own, rules, kept))
     if len(tables) == 1:

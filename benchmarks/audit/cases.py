@@ -93,6 +93,7 @@ class Case:
         bins: of the age.
         person: records of a person.
         replaced: whether neighbours differ by what one record holds, and not by a record.
+        alike: whether all records but the one that files differ by hold the same.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Case:
     bins: int = 5
     person: int = 1
     replaced: bool = False
+    alike: bool = False
 
     def audit(self, folder: Path, seed: int = 1) -> Audited:
         """Run the case on all its neighbours (:func:`audited`)."""
@@ -131,6 +133,8 @@ def schema_of(case: Case) -> Schema:
 
 def rows_of(case: Case, seed: int) -> list[tuple[str, ...]]:
     """The records that both files have."""
+    if case.alike:
+        return [(f"p{i}", "90", "no", "0", "b", *("0",) * case.wide) for i in range(RECORDS)]
     rng = np.random.default_rng(seed)
     age = rng.integers(0, 100, RECORDS)
     return [

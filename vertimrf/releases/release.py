@@ -139,8 +139,8 @@ class CrossPartyRelease(ABC):
         usual_bytes: default budget for the sketches in a party's message.
         width: bytes of a number of a table while it is made.
         tells_matches: whether the server can estimate how many records two parties have in common.
-        publishes_rows: whether the exact number of records is released. Neighbouring tables then
-            differ by replacing one record.
+        publishes_rows: whether the exact number of ids is released. Neighbouring tables then differ by
+            replacing one record.
         claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.

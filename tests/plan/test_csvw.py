@@ -193,8 +193,8 @@ def terms(draw, name, others):
 
 
 @st.composite
-def tables(draw):
-    unique = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+def tables(draw, prefix=""):
+    unique = draw(st.lists(names.map(prefix.__add__), min_size=1, max_size=5, unique=True))
     columns = [draw(terms(name, unique[:i])) for i, name in enumerate(unique)]
     columns.append({"@type": "Column", "name": "always there", "datatype": "boolean"})
     table = {"@context": ["http://www.w3.org/ns/csvw"], "@type": "Table", "tableSchema": {"columns": columns}}  # fmt: skip
@@ -217,6 +217,56 @@ def test_any_metadata_come_back_whole(table):
     # A schema, or one sentence: keys need not fit their bounds here.
     with suppress(SchemaError):
         assert [*OpenSchema.from_json(json.loads(json.dumps(sections))).schema.names]
+
+
+@st.composite
+def groups(draw):
+    inner = [
+        {key: value for key, value in draw(tables(f"{number} ")).items() if key not in left} | {"url": f"{number}.csv"}
+        for number, left in enumerate(draw(st.lists(st.sampled_from([("@context",), ("@context", "@type"), ()]), min_size=1, max_size=3)))
+    ]  # fmt: skip
+    terms = {"@context": ["http://www.w3.org/ns/csvw", {"@language": "fr"}], "@type": "TableGroup", "dc:title": draw(texts)}  # fmt: skip
+    shared = inner.pop()["tableSchema"] if len(inner) > 1 and draw(st.booleans()) else None
+    if shared is not None:
+        # A table without columns of its own has those of the group.
+        terms["tableSchema"] = shared
+        inner.append({"url": "shared.csv"})
+    left_out = draw(st.sets(st.sampled_from(["@type", "dc:title"])))
+    return {key: value for key, value in terms.items() if key not in left_out} | {"tables": inner}
+
+
+@settings(max_examples=60, deadline=None)
+@given(groups())
+def test_any_group_of_tables_comes_back_whole(group):
+    sections = sections_of(group)
+    again = metadata_of(sections)
+    assert [*lost(group, again)] == []
+    assert metadata_of(sections_of(again)) == again
+    assert len(sections["party"]) == len(group["tables"])
+
+
+def test_a_group_of_tables_comes_back_whole_through_a_file_of_a_schema(tmp_path):
+    columns = [
+        [{"name": "id", "privacyId": True}, {"name": "x", "datatype": "boolean"}],
+        [{"name": "y", "keyValues": ["a", "b"], "exhaustiveKeys": True}],
+    ]
+    group = {
+        "@context": ["http://www.w3.org/ns/csvw", "csvw-eo-context.jsonld"],
+        "dc:title": "two offices",
+        "tables": [
+            {"url": f"{name}.csv", "maxContributions": 2, "tableSchema": {"columns": some}}
+            for name, some in zip("ab", columns, strict=True)
+        ],
+    }
+    (tmp_path / "both.csvw.json").write_text(json.dumps(group))
+    Schema.load(tmp_path / "both.csvw.json").save(tmp_path / "both.toml")
+    Schema.load(tmp_path / "both.toml").save(tmp_path / "again.csvw.json")
+    written = json.loads((tmp_path / "again.csvw.json").read_text())
+    assert [*lost(group, written)] == []
+    assert written["@type"] == "TableGroup"
+    # Terms of the group are its own, and no table's.
+    assert [table["@type"] for table in written["tables"]] == ["Table", "Table"]
+    assert not [table for table in written["tables"] if {"@context", "dc:title"} & table.keys()]
 
 
 HELD = {

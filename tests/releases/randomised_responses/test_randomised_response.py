@@ -139,7 +139,7 @@ def test_the_number_of_rows_says_nothing_of_what_records_hold(plan):
 
 
 def test_rows_of_records_that_do_not_fit_are_taken_off_the_counts():
-    """A sixth of the records has an empty cell at one party or at the other, or at both."""
+    """A sixth of the records has an empty cell at both parties."""
     plan = plan_with(SCHEMA, epsilon=60.0, expected_records=ROWS, nonce="test", encoder="grr")
     rng = np.random.default_rng(3)
     a, empty = rng.integers(0, 4, ROWS), np.arange(ROWS) % 6 == 0

@@ -6,7 +6,7 @@ What the schema says wins over what was kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,6 +30,7 @@ CONTEXT = ["http://www.w3.org/ns/csvw", "https://w3id.org/csvw-eo"]
 # What a section of numbers says besides its domain, as the datatype has it.
 KINDS = ("integral", "calendar", "timezone", "format", "type")
 TABLES, SCHEMA, GROUPS, DEPENDENCIES = "tables", "tableSchema", "additionalInformation", "rowDependencies"  # fmt: skip
+VOCABULARY = "@context"
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -40,12 +41,14 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         columns: terms of columns, with their names; all of those that the schema leaves out.
         order: names of all columns, if the schema leaves some out.
         groups: groups of columns.
+        group: terms of the group of tables that it was in.
     """
 
     table: dict[str, Any] = {}
     columns: list[dict[str, Any]] = []
     order: list[str] = []
     groups: list[dict[str, Any]] = []
+    group: dict[str, Any] = {}
 
 
 def is_csvw(data: Any) -> bool:
@@ -71,11 +74,12 @@ def sections_of(metadata: Mapping[str, Any]) -> Fields:
     tables = metadata.get(TABLES, [metadata])
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SchemaError("A table of the CSVW metadata is no object; write a tableSchema.")
-    shared = {key: value for key, value in metadata.items() if key != TABLES}
+    group = {key: value for key, value in metadata.items() if key != TABLES}
+    usual = {SCHEMA: group[SCHEMA]} if SCHEMA in group else {}
     parties, rules, impossible = [], [], []
     for number, table in enumerate(tables, 1):
-        whole = table if TABLES not in metadata else shared | dict(table)
-        party, stated = _party(whole, f"party{number}")
+        shared = {"@type": "TableGroup"} | group if TABLES in metadata else {}
+        party, stated = _party(usual | dict(table), f"party{number}", shared)
         parties.append(party)
         rules += [rule for rule in stated["rules"] if rule not in rules]
         impossible += stated["impossible"]
@@ -92,8 +96,14 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def _party(table: Mapping[str, Any], usual: str) -> tuple[Fields, Fields]:
-    """The section of a party, and what dependencies of its columns say."""
+def _party(table: Fields, usual: str, shared: Fields) -> tuple[Fields, Fields]:
+    """The section of a party, and what dependencies of its columns say.
+
+    Args:
+        table: its table's terms.
+        usual: its name if the table has none.
+        shared: terms of the group that the table is in.
+    """
     schema = table.get(SCHEMA)
     columns = schema.get("columns") if isinstance(schema, Mapping) else None
     if not isinstance(columns, list) or not columns:
@@ -113,6 +123,7 @@ def _party(table: Mapping[str, Any], usual: str) -> tuple[Fields, Fields]:
     name = _name(table, usual)
     party: Fields = {"name": name, "attribute": sections}
     kept = _kept(table, written(party, stated["impossible"], stated["rules"], Kept()))
+    kept |= {"group": shared} if shared else {}
     return party | ({"csvw": kept} if kept else {}), stated
 
 
@@ -186,7 +197,7 @@ def written(
     columns.sort(key=lambda column: place.get(column["name"], len(place)))
     more_terms = kept.table.get(SCHEMA)
     schema = (more_terms if isinstance(more_terms, dict) else {}) | {"columns": columns}
-    out = {"@context": CONTEXT, "@type": "Table", "name": party["name"]} | kept.table
+    out = {VOCABULARY: CONTEXT, "@type": "Table", "name": party["name"]} | kept.table
     out[SCHEMA] = schema
     names = {column["name"] for column in columns}
     groups += [group for group in kept.groups if names.issuperset(group.get("columnsInGroup", []))]
@@ -221,7 +232,8 @@ def metadata_of(stated: Mapping[str, Any]) -> Fields:
     if stated.get("public") is False:
         stated = {"party": [_undisclosed(party) for party in stated["party"]]}
     every, rules = stated.get("impossible", []), stated.get("rules", [])
-    tables = []
+    tables: list[Fields] = []
+    shared: Fields = {}
     for party in stated["party"]:
         kept = msgspec.convert(party.get("csvw", {}), Kept)
         for column in kept.columns:
@@ -230,14 +242,17 @@ def metadata_of(stated: Mapping[str, Any]) -> Fields:
             check_group(group)
         own = [*every, *party.get("impossible", [])]
         tables.append(written(party, own, rules, kept))
-    if len(tables) == 1:
+        shared = kept.group | shared
+    if len(tables) == 1 and not shared:
         return tables[0]
-    return {"@context": CONTEXT, "@type": "TableGroup", TABLES: [_inner(t) for t in tables]}
+    shared = {VOCABULARY: tables[0][VOCABULARY], "@type": "TableGroup"} | shared
+    known = (shared[VOCABULARY], CONTEXT)
+    return shared | {TABLES: [_inner(table, known) for table in tables]}
 
 
-def _inner(table: Fields) -> Fields:
-    """A table in a group, which has the context."""
-    return {key: value for key, value in table.items() if key != "@context"}
+def _inner(table: Fields, known: Collection[Any]) -> Fields:
+    """A table in a group, which has the context, unless its own is another one."""
+    return {k: v for k, v in table.items() if k != VOCABULARY or v not in known}
 
 
 def _undisclosed(party: Mapping[str, Any]) -> Fields:

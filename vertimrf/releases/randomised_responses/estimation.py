@@ -116,7 +116,8 @@ def _responses(
     for attributes in received.wanted:
         places = [published.index(a) for a in attributes]
         values, errors = count_marginal(sketch, places, [tables[i] for i in places])
-        # Rows beyond the records are of ids without a record that fits: each counts alike in all cells.
+        # Rows beyond the records are of ids without a record that fits. One that fits at no party of the
+        # marginal counts alike in all its cells; one that fits at some is taken off so, too, which is rough.
         values -= max(tables[places[0]].size - received.total, 0.0) / values.size
         maps = tuple(bins[i] for i in places)
         out.append(Measurement(tuple(attributes), maps, values, errors, "randomised responses"))

@@ -400,7 +400,7 @@ class Plan:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
         if self.sketch.publishes_rows:
-            out.append("the exact number of records is published")
+            out.append("the exact number of ids is published")
         if self.delta > 1 / self.expected_records:
             out.append(
                 "delta is above 1 / expected records: publishing one record outright would meet it"

@@ -69,6 +69,9 @@ def test_people_with_several_rows_are_named(tmp_path):
     (flag,) = draft.flags
     assert str(flag).startswith(f"party1: column 'patient_id' {found}: one row of each counts; ")
     assert "79" not in json.dumps(draft.schema.to_json())
+    # A few people with two rows are people, too.
+    few = pd.concat([frame.drop_duplicates("patient_id"), frame[:9]])
+    assert "as ids of people who have several" in str(draft_schema(few).flags[0])
     # One row of each, and a column of another name, are nothing to say.
     assert not draft_schema(frame.drop_duplicates("patient_id"), id="patient_id").flags
     assert draft_schema(frame.rename(columns={"patient_id": "street"})).schema.names == (

@@ -30,6 +30,7 @@ from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
+from .rhythm import lost_rhythm
 from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
@@ -192,6 +193,11 @@ def _drafted(
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
+        if (lost := lost_rhythm(attribute, instants[2])) is not None:
+            flag(
+                f"has far more records at some {lost} than at others",
+                "in synthetic rows they are alike; if that matters, add a column of them to the table",
+            )
         return replace(attribute, type=TEXT) if chosen else attribute
     if chosen:
         return drafted_text(name, counts, missing, flag)

@@ -43,6 +43,7 @@ def test_a_draft_says_what_it_leaves_out_and_why(tmp_path):
     # The cells that are no numbers are shown, not the others.
     assert rows["clinic: weight"][1].startswith("'999 aa'")
     assert rows["clinic: remark"][:2] == ["names", "'Aa Aa aaa aaaa aaaaa, a…'"]
+    assert "." not in rows["clinic: phone"][1]
     assert rows["clinic: phone"][2] == "state edges, if they are quantities"
     assert rows["clinic: empty"][:2] == ["nothing", "-"]
     assert rows["clinic: patient_id"][0] == "ids of people with several rows"

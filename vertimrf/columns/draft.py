@@ -212,7 +212,7 @@ def _drafted(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
                 "ids or telephone numbers",
                 "state edges, if they are quantities",
-                numbers,
+                counts,
             )
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:

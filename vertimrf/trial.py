@@ -16,6 +16,7 @@ import numpy as np
 from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Texts
 from .errors import PlanError, SchemaError, TableError
+from .files.notebook import as_html
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
 from .message import Message
@@ -34,14 +35,14 @@ from .party.party import Party
 from .party.persons import check_named, limited, sample_rows
 from .party.private_domains import close, find_domains
 from .party.secret import Secret
-from .plan.defaults import UNCOUNTED_DELTA, default_delta
+from .plan.defaults import UNCOUNTED_DELTA
 from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions
 from .plan.plan import Plan
 from .plan.planner import make_plan
 from .plan.schema import Schema
-from .plan.target import check_target
+from .plan.target import check_target, domain_budget
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .progress import SILENT, Clock
@@ -106,6 +107,9 @@ class Trial:
 
     def __repr__(self) -> str:
         return f"<Trial: {self.result.codes.shape[1]:,} rows of {self.model}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.model.summary())
 
     def to_json(self) -> Fields:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
@@ -291,15 +295,6 @@ def with_domains(
         wanted, column, *spend, party, records_per_person=records_per_person, noise=noise
     )
     return close(schema, found)
-
-
-def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
-    """Epsilon and delta for finding private domains: a share of the whole run's target."""
-    delta = planning.delta
-    if delta is None:
-        records = planning.expected_records
-        delta = UNCOUNTED_DELTA if records is None else default_delta(records)
-    return planning.domain_share * epsilon, planning.domain_share * delta
 
 
 @takes(

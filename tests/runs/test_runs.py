@@ -128,7 +128,9 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     assert steps(party)["acceptance"] == "waits"
     with pytest.raises(MessageError, match="not a whole fingerprint"):
         party.accept(planned.server.plan.fingerprint[:9])
-    with pytest.raises(MessageError, match=r"no plan with this fingerprint.*received/plan"):
+    with pytest.raises(
+        MessageError, match=r"no plan with this fingerprint.*type it once more\. If .*received/plan"
+    ):
         party.accept(NO_FINGERPRINT)
     assert list(party.advance(back)) == ["offer"]
     answer = party.accept(planned.server.plan.fingerprint.lower().replace("-", " "))

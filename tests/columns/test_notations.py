@@ -196,6 +196,40 @@ def test_moments_are_read_as_they_are_written(moment, pattern):
     assert notation.parsed(pa.chunked_array([pa.array([text])])).tolist() == [number]
 
 
+PARTS = st.sampled_from(["00", "01", "12", "23", "24", "29", "31", "59", "60", "7", "-1", "٣٣"])
+
+
+@given(
+    st.sampled_from(["0000", "0001", "1900", "2000", "2022", "9999", "22", "10000"]),
+    st.lists(PARTS, min_size=5, max_size=5),
+    st.sampled_from(["T", " ", "t", "  ", ""]),
+    st.sampled_from(["", ".5", ",5", ".123456", ".1234567", "Z", "+02:00", "-23:59", "+24:00", "+0200", " "]),
+    st.sampled_from([None, "UTC", "Europe/Vienna"]),
+)  # fmt: skip
+def test_texts_of_iso_are_read_alike_at_once_and_one_by_one(year, parts, between, end, zone):
+    month, day, hour, minute, second = parts
+    date, clock = f"{year}-{month}-{day}", f"{hour}:{minute}:{second}{end}"
+    for kind, text in (("date", date), ("time", clock), ("timestamp", date + between + clock)):
+        notation = Moments(kind, zone if kind == "timestamp" else None)
+        # One at a time, and beside a usual one.
+        usual = notation.text(0)
+        for texts in ([text], [usual, text], [usual]):
+            read = notation.parsed(pa.chunked_array([texts]))
+            np.testing.assert_array_equal(read, [*map(notation.number, texts)])
+
+
+def test_numbers_are_counted_alike_at_once_and_one_by_one():
+    cells = ["1.5", "1.50", ".5", "-0", "0", "1e3"]
+    counts = [*zip(cells, range(1, 7), strict=True)]
+    expected = {1.5: 3, 0.5: 3, 0.0: 9, 1000.0: 6}
+    assert as_numbers(counts) == as_numbers([(0.0, 0), *counts]) | {} == expected
+    assert as_numbers([(float(text), n) for text, n in counts]) == expected
+    for odd in ("007", "1_0", "x", "", "1\n", "inf", "1e999", "٣"):
+        assert as_numbers([*counts, (odd, 1)]) is None
+    exact = as_numbers([("9007199254740993", 1), ("9007199254740992", 1)])
+    assert exact == {9007199254740993: 1, 9007199254740992: 1}
+
+
 @pytest.mark.parametrize(
     "text, number", [(".31", 0.31), ("-.83", -0.83), ("007", None), (".", None), ("-", None)]
 )

@@ -99,6 +99,7 @@ def test_mu_of_count_sketches_is_found_from_outside_and_no_more(test):
     assert test(250, less=0.1).broken
 
 
+@pytest.mark.slow
 def test_mu_is_found_from_outside_and_no_more(tmp_path):
     case, _ = PRECISE[0]
     for one in outside(case, tmp_path, 400):

@@ -67,6 +67,7 @@ def redrawn_by(noise, field, rng):
 
 
 # With little noise nearly all of the spread is sampling, with much nearly all is noise.
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [1.0, 60.0])
 def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma):
     """The sum of the variances of an independent pair's cells over 400 redraws, against n p (1 - p), the noise without its

@@ -80,6 +80,7 @@ def test_a_planted_mistake_is_found(name, tmp_path):
     assert found(name, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", PURE, ids=lambda test: test.__name__)
 def test_a_pure_epsilon_is_found_from_outside_and_no_more(test):
     # Errors are .02 of what is stated and less.

@@ -314,7 +314,7 @@ def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
     return audited(f"encrypted counts against {who}", event, planning.delta, number, run)
 
 
-def encrypted_counts(knows, sigma, tables, others, source=SystemNoise):
+def encrypted_counts(knows, sigma, tables, others, source=SystemNoise, together=BATCH):
     """A run of trials of encrypted counts: a record's values at one party against a blank, among others.
 
     A trial has some of the tables of a plan of many groups, whose noises are independent.
@@ -325,12 +325,13 @@ def encrypted_counts(knows, sigma, tables, others, source=SystemNoise):
         sigma, tables: noise of either party, and tables of a trial.
         others: further records.
         source: makes a party's noise.
+        together: most trials of a run.
 
     Returns:
         The plan's options, and a function that gives the sum of a trial's counts, less that of the others, from whether the record
         is there and the number of trials.
     """
-    groups = math.isqrt(BATCH * tables) + 1
+    groups = math.isqrt(together * tables) + 1
     # A contrast and three counts, so that all tables have the same noise.
     columns = {
         name: [Attribute.integer(f"{name}{i}", size) for i in range(groups)]

@@ -34,6 +34,7 @@ from vertimrf.releases.randomised_responses.parameters import RandomisedResponse
 from .cases import SECRET, Case, neighbours, plan_of
 from .found import Found, epsilon_of, lower, mu_of
 from .replay import Recorder, entries_of
+from .tight_pairs import distance, encrypted, pair
 
 # Plans and runs that tell tables apart well, each for the releases that those before lack, whose noise
 # is a record or so at least: below, discrete noise is no longer like the normal law. A record moves
@@ -44,8 +45,8 @@ PRECISE = (
         Case("", {"epsilon": 12.0, "local_models": False, "shares": (0.3, 0.7, 0.0)}, alone=True),
         4000,
     ),
-    (Case("", {"epsilon": 30.0, "tau": 2000}, alone=True), 3000),
-    (Case("", {"epsilon": 100.0, "tau": 40}, wide=6, alike=True), 1500),
+    (Case("", {"epsilon": 30.0, "tau": 2000}, alone=True), 2000),
+    (Case("", {"epsilon": 100.0, "tau": 40}, wide=6, alike=True), 1000),
 )
 USUAL = (
     Case("", {"epsilon": 4.0, "tau": 2000}, alone=True),
@@ -63,6 +64,8 @@ TIGHT = (
     "choices",
     "count sketches",
     "count sketches, hashes known",
+    "scheduled pairs",
+    "encrypted counts",
 )
 
 
@@ -200,12 +203,8 @@ def sketch(tries: int, seed: int = 1, less: float = 1.0) -> Found:
     """
     stated = VARIANCE / less**2
     ratio, mass, _ = ratio_law(VALUES, stated, BUCKETS)
-    laws = [weights / weights.sum() for weights in (mass * ratio, mass)]
-    means = [float(law @ np.log(ratio)) for law in laws]
-    spreads = [
-        float(law @ (np.log(ratio) - mean) ** 2) for law, mean in zip(laws, means, strict=True)
-    ]
-    mu = math.sqrt(REPETITIONS) * (means[0] - means[1]) / math.sqrt(sum(spreads) / 2)
+    some = mass > 0
+    mu = math.sqrt(REPETITIONS) * distance(np.log(mass[some]), np.log(ratio[some]))
     # The best test knows by which variance noise was drawn.
     table = _code_ratios(VARIANCE)
 
@@ -282,10 +281,18 @@ def _sketched(
 
 
 PURE: tuple[Callable[..., Found], ...] = (geometric, response, choice)
-SKETCHES: tuple[Callable[..., Found], ...] = (sketch, colluding)
+SKETCHES: tuple[Callable[..., Found], ...] = (sketch, colluding, pair, encrypted)
 # Tries with noise as it ships, and with a tenth of it.
-TRIES = {geometric: 200_000, response: 200_000, choice: 20_000, sketch: 4000, colluding: 4000}
-TRIES_OF_A_TENTH = {test: 2000 for test in PURE} | {test: 250 for test in SKETCHES}
+TRIES = {
+    geometric: 200_000,
+    response: 200_000,
+    choice: 20_000,
+    sketch: 4000,
+    colluding: 4000,
+    pair: 4000,
+    encrypted: 1000,
+}
+TRIES_OF_A_TENTH = dict.fromkeys(PURE, 2000) | dict.fromkeys(SKETCHES, 250) | {encrypted: 200}
 
 
 def tight(folder: Path, more: float = 1.0) -> tuple[Found, ...]:

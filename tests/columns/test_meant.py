@@ -642,3 +642,35 @@ def test_numbers_of_14_digits_that_are_no_moments_are_ids():
     frame = pd.DataFrame({"x": 20_210_101_000_000 + RNG.integers(0, 10**10, N), "y": 1})
     (left,) = draft_schema(frame).left_out
     assert (left.read_as, left.shapes) == ("ids or telephone numbers", ("9" * 14,))
+
+
+EVERY_DAY = np.datetime64("2015-01-05") + RNG.integers(0, 2800, 2000)
+WORKDAYS = np.datetime64("2015-01-05") + 7 * RNG.integers(0, 400, 2000) + RNG.integers(0, 5, 2000)
+ANY_TIME, OFFICE = (RNG.integers(a * 3600, b * 3600, 2000) for a, b in ((0, 24), (9, 15)))
+
+
+@pytest.mark.parametrize(
+    "days, seconds, lost",
+    [
+        (EVERY_DAY, None, None),
+        (WORKDAYS, None, "days of the week"),
+        (EVERY_DAY, ANY_TIME, None),
+        (EVERY_DAY, OFFICE, "hours of the day"),
+        (WORKDAYS, OFFICE, "days of the week and hours of the day"),
+    ],
+)
+def test_drafts_say_which_days_and_hours_bins_lose(days, seconds, lost):
+    """Saturdays' matches at 15:30 are on any day and at 02:15 in rows."""
+    moments = days if seconds is None else days.astype("datetime64[s]") + seconds
+    _, _, flags = drafted(pd.DataFrame({"x": moments.astype("datetime64[s]")}))
+    said = [flag for flag in flags if "far more records" in flag]
+    assert [flag.split(" at some ")[1].split(" than ")[0] for flag in said] == [lost] * (
+        lost is not None
+    )
+    # Bins of days and hours keep them, and few records tell nothing.
+    assert not any(
+        "far more records" in flag for flag in drafted(pd.DataFrame({"x": moments[:300]}))[2]
+    )
+    minutes = (ANY_TIME % 360 + 540) * 60
+    hours = np.datetime64("2015-01-05T00", "s") + minutes
+    assert not drafted(pd.DataFrame({"x": hours}))[2]

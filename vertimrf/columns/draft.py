@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import date, time
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -17,9 +16,9 @@ import pyarrow.compute as pc
 from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
-from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
-from .cells import cell_values, is_text, written_out
+from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, type_name
 from .column import Attribute
+from .counted import LISTED_TEXTS, Counted, counted
 from .dates import FINEST, MILLI, Dates
 from .excluded import Excluded
 from .listed import Listed
@@ -32,10 +31,9 @@ from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, MOMENTS, Shape, recognise, written_dates
+from .rhythm import lost_rhythm
 from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
-# Most values listed of a column of text: the most frequent ones; all others become OTHER.
-LISTED_TEXTS = 256
 OTHER = "other"
 # With more values than are listed, text is prose if longer than this on average, and names records
 # if its values are more than this part of the records.
@@ -48,7 +46,6 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-ENDLESS = [sign + text for sign in ("", "-", "+") for text in ("inf", "infinity")]
 # Numbers without a zero before the mark, as Stata and SAS write them.
 BARE = re.compile(r"-?\.")
 # Numbers of so many signs are all different in double precision.
@@ -59,7 +56,6 @@ NO_DATE = re.compile(r"0+([-./: ]0+){2,5}")
 Flag = Callable[[str, str], None]
 # Numbers, and how many records have each.
 Counts = dict[float, int]
-SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
     "time": re.compile(r"\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"),
@@ -67,27 +63,6 @@ ISO = {
         r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[-+]\d{2}:?\d{2})?"
     ),
 }
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What a column has.
-
-    Attributes:
-        values: records by value, as Python has it.
-        absent: records by text that counts as missing.
-        missing: whether some cells are missing.
-        infinite: number of infinite values.
-        declared: the values that the column may have, in their order; empty if it does not say.
-        ordered: whether that order has a meaning.
-    """
-
-    values: dict[Any, int]
-    absent: dict[str, int]
-    missing: bool
-    infinite: int
-    declared: tuple[Any, ...] = ()
-    ordered: bool = False
 
 
 def draft_attribute(
@@ -180,14 +155,9 @@ def _drafted(
     written: Recognised | None = None
     if numbers is None and instants is None and texts:
         try:
-            written = recognised(counts, dates, chosen)
-        except SchemaError as error:
-            if chosen:
-                return drafted_text(name, counts, missing, flag)
-            why, keep = re.split("[:;] ", str(error), maxsplit=1)
-            raise Excluded(
-                f"{why}: {keep}", "text that may be several things", keep, counts
-            ) from None
+            written = _written(counts, dates, chosen)
+        except SchemaError:
+            return drafted_text(name, counts, missing, flag)
     format = None
     if written is not None:
         flag(written.problem, written.done)
@@ -202,28 +172,16 @@ def _drafted(
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
+        if (lost := lost_rhythm(attribute, instants[2])) is not None:
+            flag(
+                f"has far more records at some {lost} than at others",
+                "in synthetic rows they are alike; if that matters, add a column of them to the table",
+            )
         return replace(attribute, type=TEXT) if chosen else attribute
     if chosen and (written is None or numbers is None):
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
-        if len(numbers) < len(counts) and _merged(counts, numbers, written):
-            flag(
-                "has numbers with more digits than double precision tells apart",
-                "those that are one number there count as one; list them as text, or leave the column out",
-            )
-        named = written is None or written.notation.may_identify
-        if (
-            not infinite
-            and named
-            and identify(numbers)
-            and written_dates(*_sorted(numbers)) is None
-        ):
-            raise Excluded(
-                "has another whole number in nearly every record, as ids and telephone numbers have",
-                "ids or telephone numbers",
-                "state edges, if they are quantities",
-                counts,
-            )
+        _check_numbers(found, numbers, written, flag)
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text", texts=counts)
@@ -236,6 +194,49 @@ def _drafted(
             "taken for text, without order; leave such cells empty to have numbers",
         )
     return drafted_text(name, counts, missing, flag)
+
+
+def _written(counts: Mapping[str, int], dates: DateOrder | None, chosen: bool) -> Recognised | None:
+    """The notation of texts; ``chosen`` if they are texts by their type.
+
+    Raises:
+        Excluded: they may be several things.
+        SchemaError: so it is, and they may stay texts.
+    """
+    try:
+        return recognised(counts, dates, chosen)
+    except SchemaError as error:
+        if chosen:
+            raise
+        why, keep = re.split("[:;] ", str(error), maxsplit=1)
+        raise Excluded(f"{why}: {keep}", "text that may be several things", keep, counts) from None
+
+
+def _check_numbers(found: Counted, numbers: Counts, written: Recognised | None, flag: Flag) -> None:
+    """Say what drafts cannot do with numbers.
+
+    Raises:
+        Excluded: they seem to name records.
+    """
+    counts = found.values
+    if len(numbers) < len(counts) and _merged(counts, numbers, written):
+        flag(
+            "has numbers with more digits than double precision tells apart",
+            "those that are one number there count as one; list them as text, or leave the column out",
+        )
+    named = written is None or written.notation.may_identify
+    if (
+        not found.infinite
+        and named
+        and identify(numbers)
+        and written_dates(*_sorted(numbers)) is None
+    ):
+        raise Excluded(
+            "has another whole number in nearly every record, as ids and telephone numbers have",
+            "ids or telephone numbers",
+            "state edges, if they are quantities",
+            counts,
+        )
 
 
 def _merged(counts: Mapping[Any, int], numbers: Counts, written: Recognised | None) -> bool:
@@ -283,81 +284,6 @@ def _among(
     )
     parts: Fields = {"missing_text": (*found.absent, *odd)}
     return replace(attribute, **parts)
-
-
-def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
-    """What a column has; ``typed`` as for :func:`draft_attribute`.
-
-    Raises:
-        Excluded: its cells are no categories.
-    """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    no_values = Excluded(
-        f"holds {kind} cells, which are no categories",
-        f"{kind} cells",
-        "make a column of numbers or texts of it",
-    )
-    declared: tuple[Any, ...] = ()
-    try:
-        if pa.types.is_dictionary(column.type) and column.num_chunks:
-            column = column.unify_dictionaries()
-            declared = tuple(cell_values(column.chunk(0).dictionary))
-        pairs = plain_cells(written_out(column)).value_counts()
-        cells, records = pairs.field("values"), pairs.field("counts")
-        # Arrow cannot filter views.
-        cells = cells.cast(pa.large_string()) if is_text(cells.type) else cells
-        usual = _usual(cells, typed)
-        rest = pc.invert(usual)
-        values, counts = cell_values(cells.filter(usual)), records.filter(usual).to_pylist()
-        odd, often = cell_values(cells.filter(rest)), records.filter(rest).to_pylist()
-    except (NotImplementedError, pa.ArrowException):
-        raise no_values from None
-    kinds = {*map(type, (*values, *odd, *declared))} - {type(None)}
-    if not all(issubclass(one, SCALARS) for one in kinds):
-        raise no_values
-    found: dict[Any, int] = dict(zip(values, counts, strict=True))
-    if len(found) < len(values):
-        # Such as 0.0 and -0.0.
-        found, odd, often = {}, [*values, *odd], [*counts, *often]
-    absent: dict[str, int] = {}
-    endless: dict[str, int] = {}
-    missing, infinite = False, 0
-    for value, count in zip(odd, often, strict=True):
-        text = isinstance(value, str)
-        if value is None or value != value or (not typed and value in MISSING_TEXT):
-            missing = True
-            if value and text:
-                absent[value] = count
-        elif (isinstance(value, float | Decimal) and math.isinf(value)) or (
-            text and not typed and value.lower() in ENDLESS
-        ):
-            infinite += count
-            if text:
-                endless[value] = count
-        else:
-            found[value] = found.get(value, 0) + count
-    if endless and any(isinstance(v, str) and not any(map(str.isdigit, v)) for v in found):
-        # Among words, as names of cars, Infinity is one.
-        found, infinite = found | endless, infinite - sum(endless.values())
-    ordered = getattr(column.type, "ordered", False)
-    declared = tuple(dict.fromkeys(v for v in declared if v is not None and v == v))
-    plain = is_text(kind) or (ordered and all(type(v) in (int, float) for v in declared))
-    if not typed or not plain or infinite or len(declared) > LISTED_TEXTS:
-        declared = ()
-    return Counted(found, absent, missing, infinite, declared, ordered)
-
-
-def _usual(values: pa.Array, typed: bool) -> pa.Array:
-    """Which distinct values are surely neither missing nor infinite; ``typed`` as for :func:`draft_attribute`."""
-    if is_text(values.type):
-        if typed:
-            return values.is_valid()
-        absent = pc.is_in(values, value_set=pa.array(MISSING_TEXT, values.type))
-        endless = pc.is_in(pc.ascii_lower(values), value_set=pa.array(ENDLESS, values.type))
-        return pc.and_(values.is_valid(), pc.invert(pc.or_(absent, endless)))
-    if pa.types.is_floating(values.type):
-        return pc.fill_null(pc.is_finite(values), False)
-    return pc.and_(values.is_valid(), not pa.types.is_decimal(values.type))
 
 
 def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:

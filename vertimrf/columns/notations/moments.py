@@ -26,6 +26,7 @@ DATES = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
     *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+    *("%Y-%m-%d", "%Y.%m.%d"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
 # As SAS, Oracle, SQL Server, web servers, browsers and e-mail write them.
@@ -33,7 +34,13 @@ OF_TOOLS = (
     *("%d%b%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S.%f", "%d%b%y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p"),
     *("%b %d %Y %I:%M%p", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y %H:%M:%S"),
     *("%a %b %d %H:%M:%S %Y", "%d.%m.%Y, %H:%M", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
-    *("%m/%d/%Y, %I:%M:%S %p", "%d.%m.%Y %H:%M Uhr", "%d.%m.%Y %H.%M Uhr"),
+    *(
+        "%m/%d/%Y, %I:%M %p",
+        "%d/%m/%Y, %H:%M",
+        "%m/%d/%Y, %I:%M:%S %p",
+        "%d.%m.%Y %H:%M Uhr",
+        "%d.%m.%Y %H.%M Uhr",
+    ),
 )
 # Those of ISO 8601 but for the name of the time zone, which Python does not read.
 ZONED = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%dT%H:%M:%S UTC", "%Y-%m-%d %H:%M UTC")

@@ -297,6 +297,27 @@ def calls() -> dict[str, Call]:
         ("Schema.from_json", Schema.from_json, {"data": SCHEMA.to_json()}),
         ("Schema.load", Schema.load, {"path": "schema.toml"}),
         ("Schema.save", SCHEMA.save, {"path": "schema.toml", "lists_apart": False}),
+        ("summary", vertimrf.summary, {"plan": plan}),
+        (
+            "seal_secret",
+            vertimrf.seal_secret,
+            {
+                "secret": Secret(KEY),
+                "plan": KEY,
+                "keys": PublicKeys.of(offers, ["one", "two"]),
+                "key": keys["one"],
+            },
+        ),
+        (
+            "open_envelope",
+            vertimrf.open_envelope,
+            {
+                "data": {},
+                "plan": KEY,
+                "keys": PublicKeys.of(offers, ["one", "two"]),
+                "key": keys["one"],
+            },
+        ),
         ("Secret", Secret, {"value": KEY}),
         ("Secret.save", Secret(KEY).save, {"path": "secret"}),
         ("Secret.load", Secret.load, {"path": "secret"}),

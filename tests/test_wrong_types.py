@@ -229,6 +229,8 @@ def calls() -> dict[str, Call]:
         ),
         ("Model.draws", lambda **kwargs: [*model.draws(**kwargs)], {"m": 2, "rows": 3, "seed": 1}),
         ("Model.marginal", model.marginal, {"columns": ["x", "y"], "errors": True}),
+        ("Model.labels", model.labels, {"columns": ["x", "y"]}),
+        ("Model.plot", model.plot, {"columns": ["x", "y"], "real": None}),
         ("Model.trust", model.trust, {"columns": ["x", "y"]}),
         ("Model.trusts", model.trusts, {"wanted": [("x", "y")], "by_rows": False}),
         ("Model.save", model.save, {"path": "model"}),

@@ -82,6 +82,7 @@ def test_a_planted_mistake_is_found(name, tmp_path):
     assert found(name, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", PURE, ids=lambda test: test.__name__)
 def test_a_pure_epsilon_is_found_from_outside_and_no_more(test):
     # Errors are .02 of what is stated and less.
@@ -102,6 +103,7 @@ def test_mu_across_parties_is_found_from_outside_and_no_more(test):
     assert test(TRIES_OF_A_TENTH[test], less=0.1).broken
 
 
+@pytest.mark.slow
 def test_mu_is_found_from_outside_and_no_more(tmp_path):
     case, _ = PRECISE[0]
     for one in outside(case, tmp_path, 400):

@@ -7,18 +7,21 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vertimrf import draft_schema
+from vertimrf.columns.calendar import to_number
 from vertimrf.columns.notations import epoch
-from vertimrf.columns.notations.durations import DAYS, HOURS, ISO, MINUTES, Durations
+from vertimrf.columns.notations.durations import DAYS, HOURS, ISO, MINUTES, PATTERNS, Durations
 from vertimrf.columns.notations.epoch import PER_SECOND, Epoch
 from vertimrf.columns.notations.moments import ZONED, Moments
 from vertimrf.columns.notations.register import named, of_moments
 from vertimrf.columns.read import read_attribute
+from vertimrf.errors import SchemaError
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.apart import told_apart
 from vertimrf.tables.before_1900 import BelowZero
@@ -195,6 +198,98 @@ def test_a_day_that_ends_at_24_00_has_no_durations(tmp_path):
     assert Durations.recognise(dict.fromkeys(cells, 1), None) is None
 
 
+def clock(seconds):
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def after_days(seconds, between, form="{}"):
+    return between.format(seconds // 86_400) + form.format(clock(seconds % 86_400))
+
+
+def of_postgres(seconds):
+    days, rest = divmod(seconds, 86_400)
+    text = f"{days} day{'s' * (days != 1)} " * (days > 0) + clock(rest) * (rest > 0 or days == 0)
+    return text.strip()
+
+
+# Texts of durations, as the tools that the comment names write them.
+TEXTS = {
+    # SPSS and Excel.
+    "[hh]:mm:ss": clock,
+    "[hh]:mm": lambda s: clock(s)[:-3],
+    # Results of races.
+    "[m]:ss.00": lambda s: f"{s // 60}:{s % 60:02}.{s % 97:02}",
+    "[mm]:ss.0": lambda s: f"{s // 60:02}:{s % 60:02}.{s % 9}",
+    # PostgreSQL and DuckDB, Python, SAS, .NET, and Java.
+    "[d] day(s) hh:mm:ss": of_postgres,
+    "[d] day(s), h:mm:ss": lambda s: str(dt.timedelta(seconds=s)),
+    "[d]:hh:mm:ss": lambda s: after_days(s, "{}:"),
+    "[d] hh:mm:ss": lambda s: after_days(s, "{} "),
+    "[d].hh:mm:ss": lambda s: after_days(s, "{}.") if s >= 86_400 else clock(s),
+    "PTnHnMnS": lambda s: "PT" + f"{s // 3600}H" * (s > 3599) + f"{s % 3600 // 60 or 1}M",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv"])
+@pytest.mark.parametrize("form", TEXTS)
+def test_texts_of_durations_come_back_as_they_came(tmp_path, form, kind):
+    stays = STAYS + RNG.integers(0, 3600, N) * (not form.endswith(("mm", "S")))
+    stays[0] = 360
+    texts = [TEXTS[form](int(stay)) for stay in stays]
+    frame = pd.DataFrame({"x": texts})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    if len({*texts}) <= 256 and kind == "frame":
+        # So few texts of a typed table are categories.
+        return
+    attribute, column, _ = drafted(frame if kind == "frame" else str(tmp_path / "t.csv"))
+    assert attribute.format == form
+    assert read_attribute(attribute.to_json()) == attribute
+    numbers, made = rows_of(attribute, column)
+    assert np.floor(numbers).tolist() == stays.tolist() or form == "PTnHnMnS"
+    notation = attribute.notation
+    assert [notation.text(number) for number in numbers.tolist()] == texts
+    assert all(notation.text(notation.number(text)) == text for text in made.to_pylist())
+
+
+def test_minutes_and_seconds_may_be_said(tmp_path):
+    """26:15 may be hours and minutes, as which a draft reads it, or minutes and seconds."""
+    frame = pd.DataFrame({"x": [f"{s // 60}:{s % 60:02}" for s in RNG.integers(60, 9000, 2 * N)]})
+    attribute, _, flags = drafted(frame)
+    assert attribute.format == MINUTES
+    assert any("written as [h]:mm; correct the format" in flag for flag in flags)
+    races = read_attribute({"name": "x", "bounds": [0, 9000], "bins": 9, "integral": True, "format": "[m]:ss"})  # fmt: skip
+    numbers, _ = races.numbers(read_arrow(frame)["x"], "x")
+    assert [races.notation.text(number) for number in numbers.tolist()] == frame["x"].tolist()
+
+
+def test_long_durations_are_no_telephone_numbers(tmp_path):
+    cells = [f"{h}:{m:02}:{s:02}" for h, m, s in zip(500 + np.arange(N), STAYS % 60, STAYS % 59, strict=True)]  # fmt: skip
+    pd.DataFrame({"x": cells}).to_csv(tmp_path / "t.csv", index=False)
+    assert drafted(str(tmp_path / "t.csv"))[0].format == HOURS
+
+
+@given(
+    st.integers(-(10**12), 10**12),
+    st.sampled_from(PATTERNS),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_durations_of_any_pattern_are_read_as_they_are_written(
+    thousandths, pattern, padded, places
+):
+    if padded:
+        pattern = pattern.replace("[h]", "[hh]").replace("[m]", "[mm]")
+    exact = places == 0
+    if pattern.endswith("ss") and places:
+        pattern += "." + "0" * places
+    notation = named(pattern)
+    assert notation.format == pattern
+    text = notation.text(thousandths / 1000)
+    assert notation.text(notation.number(text)) == text
+    if (exact or places == 3) and pattern[-2:] != "mm":
+        assert notation.number(text) == thousandths / 1000
+
+
 @given(st.integers(-(10**9), 10**9), st.sampled_from([*WRITTEN]))
 def test_durations_are_read_as_they_are_written(seconds, form):
     seconds -= seconds % 60 if form == MINUTES else 0
@@ -259,11 +354,141 @@ def test_moments_of_a_zone_are_read_as_they_are_written(moment, pattern, zone):
     assert notation.text(notation.number(text)) == text
 
 
-def test_cut_seconds_are_said(tmp_path):
-    frame = pd.DataFrame({"x": [f"{at:%Y-%m-%d %H:%M:%S}.123" for at in UTC_MOMENTS]})
+MICRO = RNG.integers(0, 10**6, N)
+# Parts of a second as texts, their format, and the microseconds that they mean.
+FRACTIONS = {
+    "log": ("{0:%Y-%m-%d %H:%M:%S},{2:03}", "%Y-%m-%d %H:%M:%S,%3f", 1000),
+    "z": ("{0:%Y-%m-%dT%H:%M:%S}.{2:03}Z", "%Y-%m-%dT%H:%M:%S.%3fZ", 1000),
+    "micro": ("{0:%Y-%m-%d %H:%M:%S}.{1:06}+02:00", "%Y-%m-%d %H:%M:%S.%6f%:z", 1),
+    "nano": ("{0:%Y-%m-%d %H:%M:%S}.{1:06}000", "%Y-%m-%d %H:%M:%S.%9f", 1),
+    "tenths": ("{0:%d.%m.%Y %H:%M:%S}.{3}", "%d.%m.%Y %H:%M:%S.%1f", 100_000),
+    "noon": ("{0:%m/%d/%Y %I:%M:%S}.{2:03} {0:%p}", "%m/%d/%Y %I:%M:%S.%3f %p", 1000),
+    "clock": ("{0:%H:%M:%S}.{2:03}", "%H:%M:%S.%3f", 1000),
+    "shortest": ("{0:%Y-%m-%d %H:%M:%S}.{4}", "%Y-%m-%d %H:%M:%S.%-f", 1000),
+    "optional": ("{0:%Y-%m-%dT%H:%M:%S}{5}", "%Y-%m-%dT%H:%M:%S%.f", 100_000),
+    "plain": ("{0:%Y-%m-%d %H:%M:%S}{5}", None, 100_000),
+}
+
+
+def fractions(form):
+    text, _, each = FRACTIONS[form]
+    micro = MICRO - MICRO % each
+    return [
+        text.format(
+            at,
+            part,
+            part // 1000,
+            part // 100_000,
+            f"{part:06}".rstrip("0") or "0",
+            f".{part // 100_000}" * (part > 0),
+        )
+        for at, part in zip(UTC_MOMENTS, micro.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("form", FRACTIONS)
+def test_parts_of_a_second_are_kept(tmp_path, form):
+    texts, (_, format, each) = fractions(form), FRACTIONS[form]
+    frame = pd.DataFrame({"x": texts})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    for source in (frame, str(tmp_path / "t.csv")):
-        assert any("has parts of a second: cut" in flag for flag in drafted(source)[2])
+    for source in (str(tmp_path / "t.csv"), frame):
+        attribute, column, flags = drafted(source)
+        assert not any("second" in flag for flag in flags)
+        assert read_attribute(attribute.to_json()) == attribute
+        assert attribute.format == format
+        assert attribute.resolution == each / 1e6
+        numbers, made = rows_of(attribute, column)
+        assert (np.rint(numbers % 1 * 1e6) == MICRO - MICRO % each).all()
+        notation = attribute.notation
+        assert [notation.text(notation.number(text)) for text in texts] == texts
+        back, _ = attribute.numbers(made, "x")
+        assert len({*np.rint(back % 1 * 1e6).tolist()}) > 5
+        if attribute.is_text:
+            written = made.to_pylist()
+            assert all(notation.text(notation.number(text)) == text for text in written)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_parts_of_a_second_of_typed_columns_are_kept(unit):
+    times = pa.array(SECONDS * 10**6 + MICRO - MICRO % 1000).cast(pa.timestamp("us"))
+    clocks = pc.subtract(times, pc.floor_temporal(times, unit="day")).cast(pa.int64())
+    table = pa.table(
+        {
+            "at": times.cast(pa.timestamp(unit)),
+            "clock": clocks.cast(pa.time64("us")).cast(pa.time32("ms") if unit == "ms" else pa.time64(unit)),
+        }
+    )  # fmt: skip
+    for attribute in draft_schema(table).schema.attributes:
+        assert attribute.resolution == 0.001
+        numbers, made = rows_of(attribute, table[attribute.name])
+        assert made.type == table[attribute.name].type
+        assert (np.rint(numbers % 1 * 1000) == MICRO // 1000).all()
+        assert pa.types.is_integer(made.type) is False
+        plain = read_attribute(attribute.to_json() | {"type": None})
+        assert plain.typed(numbers).type in (pa.timestamp("ms"), pa.time32("ms"))
+        assert (plain.numbers(pa.chunked_array([plain.typed(numbers)]), "x")[0] == numbers).all()
+
+
+def test_milliseconds_since_1970_are_kept(tmp_path):
+    frame = pd.DataFrame({"x": SECONDS * 1000 + MICRO // 1000})
+    attribute, column, _ = drafted(frame)
+    assert (attribute.format, attribute.resolution) == ("%Q", 0.001)
+    numbers, made = rows_of(attribute, column)
+    assert (np.rint(numbers * 1000) == frame["x"]).all()
+    assert len({cell % 1000 for cell in made.to_pylist()}) > 100
+
+
+@given(
+    st.datetimes(dt.datetime(1678, 1, 1), dt.datetime(2255, 1, 1)),
+    st.sampled_from([*(f for _, f, _ in FRACTIONS.values()), "%H:%M:%S.%f"]),
+)
+def test_parts_of_seconds_of_any_pattern_are_read_as_they_are_written(moment, pattern):
+    # Double precision has microseconds until 2106, and ten of them after that.
+    kind = "time" if pattern and pattern.startswith("%H") else "timestamp"
+    zone = (
+        "+02:00" if pattern and "%:z" in pattern else "UTC" if pattern and "Z" in pattern else None
+    )
+    notation = Moments(kind, zone, pattern)
+    number = to_number(kind, moment.time() if kind == "time" else moment, zone)
+    text = notation.text(number)
+    read = notation.number(text)
+    assert notation.text(read) == text
+    if (pattern is None or "%-f" in pattern or "6f" in pattern) and abs(number) < 2**32:
+        assert read == number
+
+
+def test_a_stay_between_times_with_milliseconds_has_them(tmp_path):
+    stays = RNG.integers(1, 10**8, N)
+    first = pa.array(SECONDS * 1000 + MICRO // 1000).cast(pa.timestamp("ms"))
+    last = pc.add(first, pa.array(stays).cast(pa.duration("ms")))
+    table = pa.table({"first": first, "last": last, "stay": stays / 1000})
+    draft = draft_schema(table)
+    (equation,) = draft.with_rules().equations
+    assert str(equation) in ("last = first + stay", "stay = last - first")
+    computed = equation.attribute(draft.schema.attributes)
+    assert computed.digits == 3
+    far = pa.table({"first": first, "last": pc.add(first, pa.scalar(5001, pa.duration("ms")))})
+    flags = [*map(str, draft_schema(far).flags)]
+    assert any("bounds = [0, 5.001], resolution = 0.001" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(
+    "calendar, resolution", [("date", 0.5), ("time", 1e-7), ("timestamp", 1 / 3), ("time", 0)]
+)
+def test_a_resolution_that_times_cannot_have_is_refused(calendar, resolution):
+    bounds = {"date": ["2020-01-01", "2021-01-01"], "time": ["00:00:00", "23:00:00"]}
+    ends = bounds.get(calendar, bounds["date"])
+    with pytest.raises(SchemaError, match="resolution is"):
+        read_attribute(
+            {"name": "x", "bounds": ends, "bins": 4, "calendar": calendar, "resolution": resolution}
+        )
+
+
+def test_microseconds_of_far_years_are_cut_to_milliseconds():
+    far = [dt.datetime(2990, 1, 1) + dt.timedelta(days=i, microseconds=123_456) for i in range(N)]
+    attribute, column, _ = drafted(pa.table({"x": pa.array(far, pa.timestamp("us"))}))
+    assert attribute.resolution == 86_400 or attribute.digits <= 3
+    rows_of(attribute, column)
 
 
 @pytest.mark.parametrize("each", [1, 1000])
@@ -397,3 +622,35 @@ def test_infinity_among_words_is_a_word(tmp_path):
     codes = attribute.encoder("x")(column)
     (rows,) = decode_pieces(codes[None], [attribute], np.random.default_rng(1))
     assert rows["x"].to_pylist() == column.to_pylist()
+
+
+EVERY_DAY = np.datetime64("2015-01-05") + RNG.integers(0, 2800, 2000)
+WORKDAYS = np.datetime64("2015-01-05") + 7 * RNG.integers(0, 400, 2000) + RNG.integers(0, 5, 2000)
+ANY_TIME, OFFICE = (RNG.integers(a * 3600, b * 3600, 2000) for a, b in ((0, 24), (9, 15)))
+
+
+@pytest.mark.parametrize(
+    "days, seconds, lost",
+    [
+        (EVERY_DAY, None, None),
+        (WORKDAYS, None, "days of the week"),
+        (EVERY_DAY, ANY_TIME, None),
+        (EVERY_DAY, OFFICE, "hours of the day"),
+        (WORKDAYS, OFFICE, "days of the week and hours of the day"),
+    ],
+)
+def test_drafts_say_which_days_and_hours_bins_lose(days, seconds, lost):
+    """Saturdays' matches at 15:30 are on any day and at 02:15 in rows."""
+    moments = days if seconds is None else days.astype("datetime64[s]") + seconds
+    _, _, flags = drafted(pd.DataFrame({"x": moments.astype("datetime64[s]")}))
+    said = [flag for flag in flags if "far more records" in flag]
+    assert [flag.split(" at some ")[1].split(" than ")[0] for flag in said] == [lost] * (
+        lost is not None
+    )
+    # Bins of days and hours keep them, and few records tell nothing.
+    assert not any(
+        "far more records" in flag for flag in drafted(pd.DataFrame({"x": moments[:300]}))[2]
+    )
+    minutes = (ANY_TIME % 360 + 540) * 60
+    hours = np.datetime64("2015-01-05T00", "s") + minutes
+    assert not drafted(pd.DataFrame({"x": hours}))[2]

@@ -24,6 +24,7 @@ from ..errors import PlanError
 from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import from_json
+from ..files.notebook import as_html
 from ..files.results import save
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
@@ -160,6 +161,9 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.ledger().table())
 
     def __post_init__(self) -> None:
         self._check_kinds()

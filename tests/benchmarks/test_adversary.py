@@ -24,6 +24,9 @@ from vertimrf.files import sealed
 from vertimrf.keys import PublicKeys
 from vertimrf.message import Message
 
+# They play whole runs, again and again.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run():

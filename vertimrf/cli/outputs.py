@@ -16,7 +16,7 @@ from ..errors import PlanError
 from ..files.atomic import check_space
 from ..files.results import STDOUT, check_result, is_stream, save
 from ..options import RunOptions
-from ..plan.defaults import BYTES_PER_VALUE, SCHEMA_FILE
+from ..plan.defaults import BYTES_PER_VALUE, OUT_HELP, SCHEMA_FILE
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,18 @@ class Outputs:
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
     def write(
-        self, pieces: Any, model: Any, figures: Callable[[], dict[str, Any]], options: RunOptions
+        self,
+        pieces: Any,
+        model: Any,
+        figures: Callable[[], dict[str, Any]],
+        options: RunOptions,
+        like: Sequence[Any],
     ) -> None:
-        """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
+        """Write the synthetic table in pieces, its schema beside it, its model and its figures; ``like`` as for :func:`.write_table`."""
         from ..tables.arrow import write_table
 
         label = model.ledger.label
-        written = write_table(pieces, self.table, label, csv_safe=options.csv_safe)
+        written = write_table(pieces, self.table, label, csv_safe=options.csv_safe, like=like)
         schema = model.schema.as_plain() if options.plain else model.schema
         schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
@@ -70,9 +75,7 @@ def writes_results(command: Any) -> Any:
     The command receives an :class:`Outputs` as `outputs`.
     """
 
-    @click.option(
-        "--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow."
-    )
+    @click.option("--out", required=True, help=OUT_HELP)
     @click.option(
         "--model", "model_file", help="Also save the fitted model, for `vertimrf sample`."
     )

@@ -54,7 +54,7 @@ Counts = dict[float, int]
 SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
-    "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
+    "time": re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?"),
     "timestamp": re.compile(
         r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
     ),

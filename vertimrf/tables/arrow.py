@@ -24,6 +24,7 @@ from ..errors import OutputError, TableError
 from ..files.results import opened, save
 from ..kernels.jit import for_each, in_slices
 from ..privacy.label import PrivacyLabel
+from .codebook import Variable
 from .csv_safe import without_formulas
 from .dropped import NO_VALUE, SHOWN, Unreadable
 from .objects import Cells, csv_text, from_objects
@@ -43,6 +44,8 @@ LABEL_FILE = ".label.json"
 RecordBatches = Iterator[pa.RecordBatch]
 # What tables' names end in.
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
+# Those of files whose metadata have the label.
+LABELLED = (".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
 # Least rows of CSV that a thread formats.
@@ -72,6 +75,7 @@ class Pieces:
         typed: whether columns have types of their own, unlike those of CSV files, which are text.
         any_column: whether rows name their cells, so that any column can be asked for
             (:meth:`asked`).
+        about: what a file's header says of columns, besides their names.
     """
 
     names: Texts
@@ -79,6 +83,7 @@ class Pieces:
     batches: Callable[[Sequence[str], Unreadable], RecordBatches]
     typed: bool = True
     any_column: bool = False
+    about: tuple[Variable, ...] = ()
 
     def asked(self, columns: Iterable[str | None]) -> Pieces:
         """A table whose rows name their cells, with these columns; any other table itself."""
@@ -432,21 +437,41 @@ def check_output(path: str | os.PathLike[str], *, csv_safe: bool = False) -> str
     for suffix in SUFFIXES:
         if name.endswith(suffix):
             if csv_safe and not _is_csv(suffix):
-                raise TableError(
-                    f"csv_safe (--csv-safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
-                )
+                raise _no_formulas(path)
             return suffix
-    raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")
+    from .programs.register import program_of
+
+    program = program_of(path)
+    if program is None:
+        raise TableError(
+            f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow, or .sav, .dta, .xpt or .xlsx."
+        )
+    if csv_safe:
+        raise _no_formulas(path)
+    return program[0]
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is called as a table that :func:`write_table` writes."""
+    from .programs.register import PROGRAMS
+
+    return os.fspath(path).endswith((*SUFFIXES, *PROGRAMS))
+
+
+def _no_formulas(path: str | os.PathLike[str]) -> TableError:
+    return TableError(
+        f"csv_safe (--csv-safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
+    )
 
 
 def table_files(path: str, *, csv_safe: bool = False) -> list[str]:
-    """The files that :func:`write_table` writes: the table, and the label beside one in CSV.
+    """The files that :func:`write_table` writes: the table, and the label beside one that has no place for it.
 
     Raises:
         TableError: as from :func:`check_output`.
     """
     suffix = check_output(path, csv_safe=csv_safe)
-    return [path, path + LABEL_FILE] if _is_csv(suffix) else [path]
+    return [path] if suffix in LABELLED else [path, path + LABEL_FILE]
 
 
 def _is_csv(suffix: str) -> bool:
@@ -478,25 +503,28 @@ class _Sink:
         """Whoever opened the file closes it."""
 
 
-@takes(OutputError, path=PATH, label=maybe(instance("PrivacyLabel")), csv_safe=FLAG)
+@takes(OutputError, path=PATH, label=maybe(instance("PrivacyLabel")), csv_safe=FLAG, like=MANY)
 def write_table(
     table: pa.Table | Iterable[pa.Table],
     path: str | os.PathLike[str],
     label: PrivacyLabel | None = None,
     *,
     csv_safe: bool = False,
+    like: Sequence[Any] = (),
 ) -> int:
-    """Write a table as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
+    """Write a table as .parquet, .arrow, .feather, .csv or .csv.gz, or for SPSS (.sav), Stata (.dta), SAS (.xpt) or Excel (.xlsx), by suffix.
 
     A file is replaced as a whole. A pipe or device gets the table as a stream.
 
     Args:
         table: the table; or at least one piece of it, all with the same columns.
         path: the file.
-        label: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
-            CSV file gets a file beside it. None for tables without a label.
+        label: privacy label. Parquet and Arrow files carry it in the metadata of their schema; any
+            other file gets a file beside it. None for tables without a label.
         csv_safe: put an apostrophe before texts and column names that a spreadsheet would run as
             formulas. Such values are then not the schema's. For CSV files only.
+        like: tables, of which files of SPSS, Stata and SAS are codebooks: for these programs, columns get their codes, labels, levels,
+            missing codes and formats.
 
     Returns:
         Number of rows written.
@@ -520,14 +548,14 @@ def write_table(
     if first is None:
         raise TableError("There is no piece of the table; give at least one, which may be empty.")
     schema = first.schema
-    if label is not None and not _is_csv(kind):
+    if label is not None and kind in LABELLED:
         stated = json.dumps(label.to_json()).encode()
         schema = schema.with_metadata({**(schema.metadata or {}), LABEL_KEY: stated})
     rows = 0
     try:
         with opened(path) as file:
-            sink = _Sink(file, _is_csv(kind) and label is not None)
-            with _writer(sink, kind, schema) as writer:
+            sink = _Sink(file, kind not in LABELLED and label is not None)
+            with _writer(sink, kind, schema, path, like) as writer:
                 for piece in itertools.chain([first], pieces):
                     writer.write_table(piece.cast(schema))
                     rows += piece.num_rows
@@ -549,8 +577,17 @@ def _a_piece(piece: Any) -> pa.Table:
 
 
 @contextlib.contextmanager
-def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
+def _writer(
+    sink: _Sink, kind: str, schema: pa.Schema, path: Path, like: Sequence[Any]
+) -> Iterator[Any]:
     """A writer of tables of this schema, piece by piece."""
+    if kind not in SUFFIXES:
+        from .programs.register import codebook, write
+
+        whole = _Whole()
+        yield whole
+        write(pa.concat_tables(whole.pieces), path, sink, codebook(like))
+        return
     target = pa.PythonFile(sink, "w")
     if kind == ".parquet":
         # With what it reads from networks, it would take a thirtieth of each start.
@@ -566,6 +603,16 @@ def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
         with pa.output_stream(target, compression=compression) as file:
             pa.csv.write_csv(schema.empty_table(), file)
             yield _CsvRows(file)
+
+
+class _Whole:
+    """A writer that keeps all pieces, for what is written as a whole."""
+
+    def __init__(self) -> None:
+        self.pieces: list[pa.Table] = []
+
+    def write_table(self, table: pa.Table) -> None:
+        self.pieces.append(table)
 
 
 class _CsvRows:

@@ -15,15 +15,18 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
 from .arrow import PIECE_ROWS, Pieces, RecordBatches, in_utc
 from .dropped import Unreadable
+from .objects import NAMES, TYPES, from_objects
 from .rows import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
@@ -41,6 +44,8 @@ OPTIONS = (
 PLAIN = re.compile(r"[^@=?&#\s]*")
 # An address with a password within a query.
 QUERY_PASSWORD = re.compile(r"//[^/\s'\"]*:[^/\s'\"]*@")
+# A text so long has at most 15 digits, which double precision holds.
+DOUBLE_TEXT = 15
 # Names of columns, and batches of them.
 Found = tuple[Sequence[str], Callable[[Unreadable], RecordBatches]]
 
@@ -164,11 +169,24 @@ def _postgresql(place: str, query: Query) -> Iterator[Found]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """A column of the driver; numbers of any precision, which it gives as text, as 64-bit ones."""
+    """A column of the driver; numbers of any precision, which it gives as text, by what they are."""
     if not isinstance(column.type, pa.OpaqueType):
         return column
-    number = column.type.type_name == "numeric"
-    return pc.cast(column.storage, pa.float64()) if number else column.storage
+    return _numeric(column.storage) if column.type.type_name == "numeric" else column.storage
+
+
+def _numeric(texts: pa.Array) -> pa.Array:
+    """Texts of numbers as objects are stored: in double precision where that holds all digits."""
+    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+    if longest > DOUBLE_TEXT:
+        cells = texts.to_pylist()
+        return from_objects((cell if cell is None else Decimal(cell) for cell in cells), True)[0]
+    children = [pa.array([], kind) for kind in TYPES.values()]
+    place = NAMES.index("number")
+    children[place] = pc.cast(texts, pa.float64())
+    kinds = pa.array(np.full(len(texts), place, np.int8))
+    places = pa.array(np.arange(len(texts), dtype=np.int32))
+    return pa.UnionArray.from_dense(kinds, places, children, NAMES)
 
 
 READERS = {"duckdb": _duckdb, "sqlite": _sqlite, "postgresql": _postgresql}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -19,11 +19,14 @@ import pyarrow as pa
 
 # Most digits of a whole number; longer ones are stored as floating-point numbers.
 DIGITS = 76
+# Most digits on each side of the mark of numbers that double precision does not hold; others are stored as floating-point numbers.
+EXACT_DIGITS = 38
 # Types of the cells, by name.
 TYPES = {
     "text": pa.large_string(),
     "whole": pa.int64(),
     "large": pa.decimal256(DIGITS),
+    "exact": pa.decimal256(DIGITS, EXACT_DIGITS),
     "number": pa.float64(),
     "flag": pa.bool_(),
     "date": pa.date32(),
@@ -42,6 +45,8 @@ ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({int}, pa.int64()),
     ({int, float}, pa.float64()),
     ({int, Decimal}, None),
+    ({int, float, Decimal}, None),
+    ({int, float, Decimal}, pa.float64()),
     ({bool}, pa.bool_()),
     ({time}, pa.time64("us")),
     ({timedelta}, pa.duration("us")),
@@ -49,6 +54,8 @@ ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
 )
 # A column, and by row the types of objects that are left out.
 Cells = tuple[pa.Array, dict[int, str]]
+# Arithmetic that keeps all digits of the longest numbers.
+EVERY_DIGIT = Context(prec=2 * DIGITS)
 EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 
@@ -99,8 +106,9 @@ def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column_of(column, pa.date32(), lambda v: v.date() if isinstance(v, datetime) else v)
     for fitting, kind in ONE_TYPE:
         if kinds <= fitting:
-            with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
-                return column_of(column, kind, lambda value: value)
+            with contextlib.suppress(pa.ArrowException, ArithmeticError, TypeError, ValueError):
+                exact = Decimal in kinds and kind is None
+                return column_of(column, kind, _exact if exact else lambda value: value)
     return column_of(column, pa.large_string(), csv_text)
 
 
@@ -155,8 +163,26 @@ def _stored(value: Any) -> tuple[str, Any]:
         return "text", str(value)
     if isinstance(value, Decimal):
         short = value.is_finite() and value.adjusted() < DIGITS
-        return _stored(int(value) if short and value == int(value) else float(value))
+        if short and value == int(value):
+            return _stored(int(value))
+        number = float(value)
+        if value.is_finite() and _exact(number) != value and _fits(value):
+            return "exact", value
+        return _stored(number)
     return _stored_moment(value)
+
+
+def _fits(value: Decimal) -> bool:
+    exponent = value.normalize(EVERY_DIGIT).as_tuple().exponent
+    return (
+        value.adjusted() < EXACT_DIGITS and isinstance(exponent, int) and exponent >= -EXACT_DIGITS
+    )
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    """A number as a decimal with the digits that it has, without zeros at the end."""
+    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    return number.normalize(EVERY_DIGIT)
 
 
 def _is_nan(value: Any) -> bool:

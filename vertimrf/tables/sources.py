@@ -265,6 +265,7 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
     asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     # Batches have the dictionaries in their order, and do not say that it has a meaning.
     in_order = {name for name in asked if schema.field(name).type.ordered}
+    spans = _durations(schema)
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with ParquetFile(
@@ -278,7 +279,8 @@ def _parquet(path: Path, read: ReadOptions) -> Pieces:
             many = len(columns) * arrow.PIECE_ROWS > arrow.PIECE_CELLS
             rows = arrow.PIECE_ROWS // (4 if many else 2)
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-                yield _ordered(batch, in_order) if in_order else batch
+                batch = _ordered(batch, in_order) if in_order else batch
+                yield _with_durations(batch, spans) if spans else batch
 
     return Pieces(tuple(schema.names), str(path), batches)
 
@@ -289,6 +291,25 @@ def _ordered(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
         pa.DictionaryArray.from_arrays(column.indices, column.dictionary, ordered=True)
         if name in names and pa.types.is_dictionary(column.type)
         else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _durations(schema: pa.Schema) -> frozenset[str]:
+    """Columns of times of day that are durations, as the file's header says of pandas' columns: fastparquet has no other type for them."""
+    try:
+        columns = json_of((schema.metadata or {}).get(b"pandas", b"{}"))["columns"]
+        spans = {each["name"] for each in columns if each["numpy_type"].startswith("timedelta64")}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return frozenset()
+    return frozenset(f.name for f in schema if f.name in spans and pa.types.is_time64(f.type))
+
+
+def _with_durations(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """A batch in which the times of day of some columns are durations."""
+    columns = [
+        column.cast(pa.int64()).cast(pa.duration(column.type.unit)) if name in names else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, batch.schema.names)
@@ -481,6 +502,13 @@ FORMATS = (
     CSV := Format("text", lambda line: True, _csv, packed=True),
 )
 
+# The kinds of files whose headers are codebooks.
+STATISTICS = [
+    format
+    for format in FORMATS
+    if {".sav", ".dta", ".sas7bdat", ".xpt"}.intersection(format.suffixes)
+]
+
 
 def _utf16(line: bytes) -> bool:
     """Whether a text may be one of UTF-16 or UTF-32, which have zero bytes."""
@@ -559,19 +587,17 @@ def read_label(source: Source) -> PrivacyLabel:
         if parts_of(path) is not None:
             return UNSTATED
         format = format_of(path)
-        if format.packed:
+        if format.open is _parquet:
+            from pyarrow.parquet import read_schema
+
+            return _stated(read_schema(path))
+        if format.open is not _arrow_file:
             beside = json_of(read_bytes(f"{path}{LABEL_FILE}", "label", MessageError, MAX_KEY))
             return (
                 PrivacyLabel.from_json(beside["label"])
                 if beside["sha256"] == _sha256(path)
                 else UNSTATED
             )
-        if format.open is _parquet:
-            from pyarrow.parquet import read_schema
-
-            return _stated(read_schema(path))
-        if format.open is not _arrow_file:
-            return UNSTATED
         with pa.ipc.open_file(str(path)) as file:
             return _stated(file.schema)
     except (ValueError, KeyError, TypeError, OSError, pa.ArrowException) as error:

@@ -40,7 +40,7 @@ class Outputs:
 
     def check(self, read: Sequence[str | None], csv_safe: bool) -> None:
         """Check that the files can be written. ``read`` are the files that the command reads."""
-        from ..tables.arrow import table_files
+        from ..tables.write import table_files
 
         tables = table_files(self.table, csv_safe=csv_safe)
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
@@ -54,7 +54,7 @@ class Outputs:
         like: Sequence[Any],
     ) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures; ``like`` as for :func:`.write_table`."""
-        from ..tables.arrow import write_table
+        from ..tables.write import write_table
 
         label = model.ledger.label
         written = write_table(pieces, self.table, label, csv_safe=options.csv_safe, like=like)

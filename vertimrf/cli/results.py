@@ -63,8 +63,8 @@ def sample(
     import pyarrow as pa
 
     from ..named_model import Model
-    from ..tables.arrow import check_output, table_files, write_table
     from ..tables.conditions import read_conditions
+    from ..tables.write import check_output, table_files, write_table
 
     # One of both may have another format.
     results = [path for path in (out, trust) if path]

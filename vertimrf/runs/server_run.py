@@ -141,7 +141,7 @@ class ServerRun(Run):
             TableError: the file name of the table is not usable.
         """
         # The server only uses the part of ``tables`` that names and writes results.
-        from ..tables.arrow import check_output
+        from ..tables.write import check_output
 
         if isinstance(planning.workload, Mapping):
             raise PlanError("The workload of a run has no weights: give a list of marginals.")
@@ -346,7 +346,7 @@ class ServerRun(Run):
     def _write(self, result: Result) -> None:
         """Write the table, the model and the report: all of them or none."""
         from ..named_model import Model
-        from ..tables.arrow import write_table
+        from ..tables.write import write_table
 
         for warning in result.warnings:
             LOG.warning("%s", warning)

@@ -13,7 +13,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,14 +53,13 @@ from .csv_file import (
 from .databases import database_of, query_pieces
 from .dropped import Unreadable
 from .objects import of_one_type
+from .parquet import parquet
 from .parts import Part, parts_of, together, with_keys
 from .polars_frame import POLARS_OWN, types_of
 from .read_options import DEFAULT, ReadOptions
 from .values import archive, json_keys, json_lines
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
-# Bytes of a column of a Parquet file that are read at a time.
-READ_BYTES = 1 << 20
 # Bytes at the start of a file that tell its kind.
 START = 1 << 12
 
@@ -255,66 +254,6 @@ def _batches(
         yield from batches(columns, unreadable)
 
 
-def _parquet(path: Path, read: ReadOptions) -> Pieces:
-    # A dictionary that is not asked for is made by a cast, which refuses bytes that are no text.
-    # Reading ahead would load whole row groups, which may be the whole file.
-    from pyarrow.parquet import ParquetFile, read_schema
-
-    # Times of 96 bits (INT96), as Spark, Impala and Hive write them, would wrap around outside the years 1678 to 2261 as nanoseconds.
-    schema = read_schema(path)
-    asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    # Batches have the dictionaries in their order, and do not say that it has a meaning.
-    in_order = {name for name in asked if schema.field(name).type.ordered}
-    spans = _durations(schema)
-
-    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
-        with ParquetFile(
-            path,
-            read_dictionary=asked,
-            pre_buffer=False,
-            buffer_size=READ_BYTES,
-            coerce_int96_timestamp_unit="us",
-        ) as file:
-            # Each batch costs the same time besides its rows. Of many columns, batches take less memory.
-            many = len(columns) * arrow.PIECE_ROWS > arrow.PIECE_CELLS
-            rows = arrow.PIECE_ROWS // (4 if many else 2)
-            for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-                batch = _ordered(batch, in_order) if in_order else batch
-                yield _with_durations(batch, spans) if spans else batch
-
-    return Pieces(tuple(schema.names), str(path), batches)
-
-
-def _ordered(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """A batch in which the dictionaries of some columns say that their order has a meaning."""
-    columns = [
-        pa.DictionaryArray.from_arrays(column.indices, column.dictionary, ordered=True)
-        if name in names and pa.types.is_dictionary(column.type)
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-def _durations(schema: pa.Schema) -> frozenset[str]:
-    """Columns of times of day that are durations, as the file's header says of pandas' columns: fastparquet has no other type for them."""
-    try:
-        columns = json_of((schema.metadata or {}).get(b"pandas", b"{}"))["columns"]
-        spans = {each["name"] for each in columns if each["numpy_type"].startswith("timedelta64")}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return frozenset()
-    return frozenset(f.name for f in schema if f.name in spans and pa.types.is_time64(f.type))
-
-
-def _with_durations(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """A batch in which the times of day of some columns are durations."""
-    columns = [
-        column.cast(pa.int64()).cast(pa.duration(column.type.unit)) if name in names else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
 def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with pa.ipc.open_file(str(path)) as file:
@@ -407,10 +346,10 @@ def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Forma
 
 
 # In pandas, to be written by a user who has it.
-PANDAS = "save its table as Parquet, for instance by pandas.{}(...).to_parquet(...)"
+PANDAS = "save its table as Parquet, for instance by pandas.{}(...).toparquet(...)"
 # A binary kind of file has a byte that no text has, so that a header may begin with its letters.
 FORMATS = (
-    Format("a Parquet file", _starts(b"PAR1\x15"), _parquet, (".parquet",)),
+    Format("a Parquet file", _starts(b"PAR1\x15"), parquet, (".parquet",)),
     Format("an Arrow file", _starts(b"ARROW1\0\0"), _arrow_file, (".arrow", ".feather", ".ipc")),
     Format("an Arrow stream", _starts(b"\xff\xff\xff\xff"), _arrow_stream, (".arrows",)),
     Format("an ORC file", _like(rb"ORC($|.*[\x00-\x08\x0e-\x1f])"), _orc, (".orc",)),
@@ -462,7 +401,7 @@ FORMATS = (
     _refused("an array of NumPy", PANDAS.format("DataFrame"), _starts(b"\x93NUMPY")),
     _refused(
         "a file of R",
-        "save its table in R as CSV (write.csv) or as Parquet (arrow::write_parquet)",
+        "save its table in R as CSV (write.csv) or as Parquet (arrow::writeparquet)",
         _like(rb"RD[XA][23]$"),
         *(".rds", ".rda", ".rdata"),
     ),
@@ -587,7 +526,7 @@ def read_label(source: Source) -> PrivacyLabel:
         if parts_of(path) is not None:
             return UNSTATED
         format = format_of(path)
-        if format.open is _parquet:
+        if format.open is parquet:
             from pyarrow.parquet import read_schema
 
             return _stated(read_schema(path))

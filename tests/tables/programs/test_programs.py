@@ -8,10 +8,10 @@ import pytest
 from commands import good, refused
 
 from vertimrf.privacy.label import UNSTATED
-from vertimrf.tables.arrow import check_output, write_table
 from vertimrf.tables.programs.register import PROGRAMS
 from vertimrf.tables.programs.statistics import shown_as
 from vertimrf.tables.sources import read_arrow, read_label
+from vertimrf.tables.write import check_output, write_table
 
 N = 400
 RNG = np.random.default_rng(77)

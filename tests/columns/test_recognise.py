@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vertimrf.columns.column import Attribute
@@ -373,6 +373,7 @@ WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-(10**4), 10**4)
     ),
     st.booleans(),
 )
+@example({0.0: 1, 2.0**-1025: 1, 1.0: 1}, True)
 def test_whatever_the_values_the_cells_hold_them(records, clamp):
     values = sorted(records)
     counts = np.array([records[value] for value in values])

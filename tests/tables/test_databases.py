@@ -300,6 +300,20 @@ def test_events_become_columns_of_a_person(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "what", ["TABLE pragma_visits (x)", "VIEW pragma_visits AS SELECT x FROM t"]
+)
+def test_a_table_of_sqlite_may_have_a_pragmas_name(tmp_path, what):
+    connection = sqlite3.connect(tmp_path / "s")
+    connection.execute("CREATE TABLE t (x)")
+    connection.execute(f"CREATE {what}")
+    connection.execute(f"INSERT INTO {'t' if 'VIEW' in what else 'pragma_visits'} VALUES (7)")
+    connection.commit()
+    connection.close()
+    read = read_arrow(f"sqlite:{tmp_path}/s", ReadOptions(query="SELECT * FROM pragma_visits"))
+    assert read.to_pylist() == [{"x": 7}]
+
+
+@pytest.mark.parametrize(
     "address, query, sentence",
     [
         ("duckdb:{0}/none", "SELECT 1", "There is no table"),

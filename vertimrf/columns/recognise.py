@@ -201,7 +201,8 @@ def _points(values: Reals, counts: Integers, records: int) -> Flags:
         usual = float(np.median(steps)) if len(steps) else 0.0
         # Neighbours say less of a value, the farther they lie.
         expected = max((float(side[0]) for side in around if len(side)), default=0.0)
-        expected *= min(1.0, usual / gap[at]) if gap[at] > 0 else 1.0
+        if gap[at] > usual:
+            expected *= usual / gap[at]
         more = counts[at] - expected
         if (
             more >= records * share[at]

@@ -10,6 +10,7 @@ what is listed here as no secret: any other part of it is refused, whatever its 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sqlite3
@@ -103,10 +104,11 @@ def _no_select(what: str) -> TableError:
     return TableError(f"The query (--query) has {what}; give one SELECT, which changes nothing.")
 
 
-def _only_reads(action: int, table: str | None, *_: object) -> int:
+def _only_reads(own: set[str], action: int, table: str | None, *_: object) -> int:
     """What SQLite may do for a query: select, read columns, call functions.
 
-    A pragma that stands as a table is no table: newer versions of SQLite would refuse it at its first row only.
+    A pragma that is read like a table is refused as well, which newer versions of SQLite do only at its first row. A
+    table of the file (``own``) may have such a name.
     """
     reads = (
         sqlite3.SQLITE_SELECT,
@@ -114,7 +116,7 @@ def _only_reads(action: int, table: str | None, *_: object) -> int:
         sqlite3.SQLITE_FUNCTION,
         sqlite3.SQLITE_RECURSIVE,
     )
-    pragma = table is not None and table.startswith("pragma_")
+    pragma = table is not None and table.startswith("pragma_") and table not in own
     return sqlite3.SQLITE_OK if action in reads and not pragma else sqlite3.SQLITE_DENY
 
 
@@ -142,7 +144,8 @@ def _sqlite(place: str, query: Query) -> Iterator[Found]:
     with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
         # As in a CSV file, bytes that are no text stay in their cell.
         connection.text_factory = lambda data: data.decode(errors="backslashreplace")
-        connection.set_authorizer(_only_reads)
+        own = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        connection.set_authorizer(functools.partial(_only_reads, own))
         # Its parser takes one statement, and explains a SELECT without running it.
         connection.execute(f"EXPLAIN {query.own}").close()
         rows = connection.execute(query.whole)

@@ -4,22 +4,26 @@ import datetime as dt
 import json
 import uuid
 import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf import draft_schema
+from vertimrf.columns.cells import EVERY_DIGIT
+from vertimrf.columns.column import Attribute
 from vertimrf.columns.notations import epoch
 from vertimrf.columns.notations.durations import DAYS, HOURS, ISO, MINUTES, Durations
 from vertimrf.columns.notations.epoch import PER_SECOND, Epoch
 from vertimrf.columns.notations.moments import ZONED, Moments
 from vertimrf.columns.notations.register import named, of_moments
 from vertimrf.columns.read import read_attribute
+from vertimrf.columns.text import MISSING
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import Pieces
 from vertimrf.tables.before_1900 import BelowZero
@@ -27,7 +31,7 @@ from vertimrf.tables.codebook import Variable, remarks, told_apart
 from vertimrf.tables.databases import _numeric
 from vertimrf.tables.ids import IdKeys, digested
 from vertimrf.tables.infer import read_arrow
-from vertimrf.tables.objects import of_one_type
+from vertimrf.tables.objects import _only_numbers, from_objects, of_one_type
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
 
@@ -466,9 +470,63 @@ def test_numbers_of_any_precision_keep_their_digits():
     assert set(map(str, read.to_pylist())) == set(exact)
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-(10**45), 10**45), st.integers(0, 45)), min_size=1, max_size=8)
+)
+def test_each_number_of_any_precision_is_read_on_its_own(parts):
+    """Whatever stands beside it: else a record would decide how others are read. All digits count that the types hold."""
+    texts = [format(Decimal(whole).scaleb(-places, EVERY_DIGIT), "f") for whole, places in parts]
+    together = _numeric(pa.array(texts))
+    alone = [_numeric(pa.array([text])) for text in texts]
+    assert together.to_pylist() == [cell.to_pylist()[0] for cell in alone]
+    for text, cell in zip(texts, alone, strict=True):
+        before, _, after = text.lstrip("-").partition(".")
+        if len(after) <= 38 and len(before) <= (37 if after else 76):
+            (value,) = cell.to_pylist()
+            assert Decimal(repr(value) if isinstance(value, float) else value) == Decimal(text)
+
+
+def test_decimals_of_a_frame_keep_their_digits():
+    """As objects of Python: those that double precision holds are numbers in it."""
+    cells = [Decimal("1234567890123456.7801"), Decimal("0.10"), Decimal(7), None]
+    column = pa.chunked_array([from_objects(cells, True)[0]])
+    assert of_one_type(column).to_pylist() == cells
+    attribute = Attribute.categorical("x", ["1234567890123456.7801", "0.1", "7"])
+    assert attribute.encoder("x")(column).tolist() == [0, 1, 2, MISSING]
+
+
+def test_numbers_of_any_precision_are_listed_as_texts():
+    """As a draft advises: their texts have no zeros at the end."""
+    texts = ["1234567890123456.7801", "12345678901234567890", "7", "0.1", "1" + "0" * 40]
+    attribute = Attribute.categorical("x", texts)
+    column = _numeric(pa.array([*texts, "12345678901234567890.000", "NaN", None]))
+    codes = attribute.encoder("x")(pa.chunked_array([column]))
+    assert codes.tolist() == [0, 1, 2, 3, 4, 1, MISSING, MISSING]
+
+
 def test_numbers_too_long_for_any_type_are_numbers_in_double_precision():
     column = _numeric(pa.array(["9" * 50 + ".5", "0." + "0" * 60 + "1", "1.5", None]))
     assert of_one_type(pa.chunked_array([column])).to_pylist() == [1e50, 1e-61, 1.5, None]
+    column = _numeric(pa.array(["12345678901234567.5", "-Infinity", "1.5"]))
+    assert of_one_type(pa.chunked_array([column])).to_pylist() == [
+        12345678901234567.5,
+        -np.inf,
+        1.5,
+    ]
+
+
+def test_numbers_that_double_precision_holds_are_no_objects():
+    """A column of them is taken over as it is, also cut into slices."""
+    column = pa.chunked_array(
+        [
+            _numeric(pa.array(["0.5", None, "2", "3.25"])).slice(1),
+            _numeric(pa.array([], pa.string())),
+        ]
+    )
+    assert _only_numbers(column).to_pylist() == of_one_type(column).to_pylist() == [None, 2.0, 3.25]
+    mixed = pa.chunked_array([from_objects([1.5, "a"], True)[0]])
+    assert _only_numbers(mixed) is None
 
 
 @pytest.mark.parametrize(

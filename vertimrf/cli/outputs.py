@@ -54,9 +54,10 @@ class Outputs:
         like: Sequence[Any],
     ) -> None:
         """Write the synthetic table in pieces, its schema beside it, its model and its figures; ``like`` as for :func:`.write_table`."""
-        from ..tables.write import write_table
+        from ..tables.write import as_many_as_fit, write_table
 
         label = model.ledger.label
+        pieces = as_many_as_fit(pieces, self.table, options.rows)
         written = write_table(pieces, self.table, label, csv_safe=options.csv_safe, like=like)
         schema = model.schema.as_plain() if options.plain else model.schema
         schema.save(self.table + SCHEMA_FILE)
@@ -120,11 +121,15 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
 
 
 def check_room(path: str, rows: int, columns: int) -> None:
-    """Check before the work that the disk has room for a table of so many rows.
+    """Check before the work that the disk, and a file of its kind, have room for a table of so many rows.
 
     Raises:
-        PlanError: it has not.
+        PlanError: the disk has not.
+        TableError: such a file has not.
     """
+    from ..tables.write import check_size
+
+    check_size(path, rows, columns)
     needed = BYTES_PER_VALUE * rows * columns
     if not is_stream(path) and (short := check_space(Path(path).absolute().parent, needed)):
         raise PlanError(short)

@@ -16,7 +16,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,7 +26,7 @@ import pyarrow.compute as pc
 from ..errors import TableError
 from .arrow import PIECE_ROWS, Pieces, RecordBatches, in_utc
 from .dropped import Unreadable
-from .objects import NAMES, TYPES, from_objects
+from .objects import NAMES, TYPES
 from .rows import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
@@ -47,6 +46,9 @@ PLAIN = re.compile(r"[^@=?&#\s]*")
 QUERY_PASSWORD = re.compile(r"//[^/\s'\"]*:[^/\s'\"]*@")
 # A text so long has at most 15 digits, which double precision holds.
 DOUBLE_TEXT = 15
+# Types of the cells that it does not hold, and texts of these. Others are rounded.
+LARGEST = 2.0**53
+LONG = (("exact", r"^-?\d{1,37}(\.\d{1,38})?$"), ("large", r"^-?\d{38,76}$"))
 # Names of columns, and batches of them.
 Found = tuple[Sequence[str], Callable[[Unreadable], RecordBatches]]
 
@@ -180,16 +182,24 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _numeric(texts: pa.Array) -> pa.Array:
     """Texts of numbers as objects are stored: in double precision where that holds all digits."""
-    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
-    if longest > DOUBLE_TEXT:
-        cells = texts.to_pylist()
-        return from_objects((cell if cell is None else Decimal(cell) for cell in cells), True)[0]
+    numbers = pc.cast(texts, pa.float64())
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    kinds = np.full(len(texts), NAMES.index("number"), np.int8)
     children = [pa.array([], kind) for kind in TYPES.values()]
-    place = NAMES.index("number")
-    children[place] = pc.cast(texts, pa.float64())
-    kinds = pa.array(np.full(len(texts), place, np.int8))
+    # So the type of a cell depends on this cell alone.
+    for name, pattern in LONG if (pc.max(pc.utf8_length(texts)).as_py() or 0) > DOUBLE_TEXT else ():
+        fits = pc.match_substring_regex(texts, pattern)
+        exact = pc.cast(pc.if_else(fits, texts, None), TYPES[name])
+        # As text, a number in double precision has the digits that tell it from others.
+        held = pc.cast(pc.if_else(fits, numbers, None), pa.string()).cast(TYPES[name])
+        own = pc.or_(pc.not_equal(held, exact), pc.greater(pc.abs(numbers), LARGEST))
+        kinds[pc.and_(own, fits).fill_null(False).to_numpy(zero_copy_only=False)] = NAMES.index(
+            name
+        )
+        children[NAMES.index(name)] = exact
+    children[NAMES.index("number")] = numbers
     places = pa.array(np.arange(len(texts), dtype=np.int32))
-    return pa.UnionArray.from_dense(kinds, places, children, NAMES)
+    return pa.UnionArray.from_dense(pa.array(kinds), places, children, NAMES)
 
 
 READERS = {"duckdb": _duckdb, "sqlite": _sqlite, "postgresql": _postgresql}

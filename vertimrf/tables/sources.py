@@ -346,7 +346,7 @@ def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Forma
 
 
 # In pandas, to be written by a user who has it.
-PANDAS = "save its table as Parquet, for instance by pandas.{}(...).toparquet(...)"
+PANDAS = "save its table as Parquet, for instance by pandas.{}(...).to_parquet(...)"
 # A binary kind of file has a byte that no text has, so that a header may begin with its letters.
 FORMATS = (
     Format("a Parquet file", _starts(b"PAR1\x15"), parquet, (".parquet",)),
@@ -401,7 +401,7 @@ FORMATS = (
     _refused("an array of NumPy", PANDAS.format("DataFrame"), _starts(b"\x93NUMPY")),
     _refused(
         "a file of R",
-        "save its table in R as CSV (write.csv) or as Parquet (arrow::writeparquet)",
+        "save its table in R as CSV (write.csv) or as Parquet (arrow::write_parquet)",
         _like(rb"RD[XA][23]$"),
         *(".rds", ".rda", ".rdata"),
     ),

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from .csv_safe import without_formulas
 from .programs.register import PROGRAMS, codebook, program_of
 from .programs.register import write as write_for
 
+LOG = logging.getLogger(__name__)
 # What tables' names end in, besides those for a program.
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Those of files whose metadata have the label.
@@ -54,6 +56,45 @@ def check_output(path: str | os.PathLike[str], *, csv_safe: bool = False) -> str
     if csv_safe:
         raise _no_formulas(path)
     return program[0]
+
+
+def check_size(path: str | os.PathLike[str], rows: int, columns: int) -> None:
+    """Check before the work that a file of this kind has room for a table of so many rows and columns.
+
+    Raises:
+        TableError: it has not.
+    """
+    program = PROGRAMS.get(Path(path).suffix)
+    if program is not None:
+        program.check(path, rows, columns)
+
+
+def as_many_as_fit(
+    pieces: Iterable[pa.Table], path: str | os.PathLike[str], asked: int | None
+) -> Iterator[pa.Table]:
+    """Pieces of synthetic rows without those that a file of this kind has no room for, which a warning counts.
+
+    Rows are in random order, so that the first ones are a sample, too. Where nobody asked for a number of rows, it is known only when the
+    budget is spent: so rows are left out, and the table is not refused.
+
+    Args:
+        pieces: the rows.
+        path: the file.
+        asked: rows that were asked for; None: as many as there seem to be records.
+    """
+    program = PROGRAMS.get(Path(path).suffix)
+    most = None if program is None or asked is not None else program.rows
+    left, out = 0, 0
+    for piece in pieces:
+        kept = piece if most is None else piece.slice(0, max(most - left, 0))
+        left, out = left + kept.num_rows, out + piece.num_rows - kept.num_rows
+        if kept.num_rows or not piece.num_rows:
+            yield kept
+    if out and program is not None:
+        LOG.warning(
+            "%s, for %s: a file has at most %s rows; %s more are left out.",
+            *(path, program.name, f"{left:,}", f"{out:,}"),
+        )
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:

@@ -68,7 +68,8 @@ def _column(
 ) -> Column:
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind):
-        order = column.unify_dictionaries().chunk(0).dictionary.to_pylist() if len(column) else []
+        known = column.unify_dictionaries().chunk(0).dictionary if len(column) else ()
+        order = [str(value) for value in known if value.is_valid]
         texts = written_out(column).to_pylist()
         if labelled and (variable is None or not variable.shown):
             return _coded(name, texts, dict(enumerate(order, 1)), kind.ordered)
@@ -88,20 +89,31 @@ def _column(
             name, CLOCK, _floats(plain_cells(column).cast(pa.time64("us")).cast(pa.int64())) / 1e6
         )
     if pa.types.is_timestamp(kind):
-        if kind.tz is not None:
-            say(
-                f"{name!r} has times of the zone {kind.tz}, and no zone: they are written as clocks there show them"
-            )
-            column = pc.local_timestamp(column)
-        ticks = plain_cells(column).cast(pa.timestamp("us")).cast(pa.int64())
+        ticks = plain_cells(on_clocks(name, column, say)).cast(pa.timestamp("us")).cast(pa.int64())
         return Column(name, MOMENT, _floats(ticks) / 1e6)
     if pa.types.is_integer(kind) and _beyond(column):
         say(
             f"{name!r} has whole numbers beyond 9,007,199,254,740,992, of which the last digits are rounded"
         )
+    if pa.types.is_floating(kind) and pc.any(pc.is_inf(column)).as_py():
+        say(f"{name!r} has infinite numbers, which are written as missing")
     numbers = _floats(column)
     present = numbers[~np.isnan(numbers)]
     return Column(name, NUMBER, numbers, whole=bool((present % 1 == 0).all()))
+
+
+def on_clocks(name: str, column: pa.ChunkedArray, say: Say) -> pa.ChunkedArray:
+    """Timestamps as clocks of their zone show them, without the zone."""
+    zone = column.type.tz
+    if zone is not None:
+        say(
+            f"{name!r} has times of the zone {zone}, and no zone: they are written as clocks there show them"
+        )
+        column = pc.local_timestamp(column)
+    ticks = plain_cells(column).cast(pa.timestamp("us")).cast(pa.int64())
+    if (_floats(ticks) % 1000 > 0).any():
+        say(f"{name!r} has times of less than a millisecond, which are rounded to milliseconds")
+    return column
 
 
 def _floats(column: pa.ChunkedArray) -> Floats:
@@ -211,7 +223,9 @@ def cut(column: Column, most: int, say: Say) -> list[str | None]:
     if all(text is None or len(text.encode()) <= most for text in column.texts):
         return list(column.texts)
     say(f"{column.name!r} has texts of more than {most:,} bytes, which are cut")
-    return [
-        text if text is None else text.encode()[:most].decode(errors="ignore")
-        for text in column.texts
-    ]
+    return [text if text is None else shortened(text, most) for text in column.texts]
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text, of at most so many bytes."""
+    return text.encode()[:most].decode(errors="ignore")

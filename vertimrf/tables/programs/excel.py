@@ -11,13 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from ...columns.cell_types import for_csv
-from ...errors import TableError
 from ..rows import installed
-from .cells import Say
+from .cells import Say, on_clocks
 from .program import About, Program
 
-# Rows and columns of a sheet, and characters of a cell.
-ROWS, COLUMNS, CHARACTERS = 1_048_576, 16_384, 32_767
+# Rows of a sheet below its names, its columns, and characters of a cell.
+ROWS, COLUMNS, CHARACTERS = 1_048_575, 16_384, 32_767
 # Excel's calendar has a 29 February 1900, and nothing before 1900.
 FIRST = date(1900, 3, 1)
 # Excel keeps so many digits of a number.
@@ -32,11 +31,6 @@ FORMATS = {
 
 def write(table: pa.Table, path: Path, about: About, say: Say) -> None:
     """See :class:`Program`."""
-    if table.num_rows >= ROWS or table.num_columns > COLUMNS:
-        raise TableError(
-            f"A sheet of Excel has {ROWS:,} rows, the names included, and {COLUMNS:,} columns, and the table "
-            f"{table.num_rows:,} rows and {table.num_columns:,} columns; write Parquet."
-        )
     columns = [_cells(name, table[name], say) for name in table.column_names]
     package = installed("xlsxwriter", path, "a workbook")
     with package.Workbook(str(path)) as book:
@@ -69,13 +63,8 @@ def _cells(name: str, column: pa.ChunkedArray, say: Say) -> tuple[str, list[Any]
         # XlsxWriter cannot write negative ones as durations.
         spans = column.cast(pa.duration("us")).to_pylist()
         return "span", spans
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        import pyarrow.compute as pc
-
-        say(
-            f"{name!r} has times of the zone {kind.tz}, and no zone: they are written as clocks there show them"
-        )
-        column = pc.local_timestamp(column)
+    if pa.types.is_timestamp(kind):
+        column = on_clocks(name, column, say)
     cells: list[Any] = for_csv(pa.table({name: column}))[name].to_pylist()
     known = [cell for cell in cells if cell is not None]
     early = [c for c in known if isinstance(c, date) and _day(c) < FIRST]
@@ -102,4 +91,4 @@ def _day(cell: date) -> date:
     return cell.date() if isinstance(cell, datetime) else cell
 
 
-PROGRAMS = (Program("Excel", (".xlsx",), ("xlsxwriter",), write),)
+PROGRAMS = (Program("Excel", (".xlsx",), ("xlsxwriter",), write, ROWS, COLUMNS),)

@@ -57,9 +57,10 @@ def write(table: pa.Table, path: Path, sink: Any, about: Iterable[Variable]) -> 
     Raises:
         TableError: the table cannot be written so.
     """
-    suffix, program = PROGRAMS[path.suffix].suffixes[0], PROGRAMS[path.suffix]
+    program = PROGRAMS[path.suffix]
+    program.check(path, table.num_rows, table.num_columns)
     with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder, f"table{suffix}")
+        draft = Path(folder, f"table{path.suffix}")
 
         def say(sentence: str) -> None:
             LOG.warning("%s, for %s: column %s.", path, program.name, sentence)

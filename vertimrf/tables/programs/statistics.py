@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from .cells import (
     columns_of,
     cut,
     names_for,
+    shortened,
     within,
 )
 from .program import About, Program
@@ -52,6 +53,11 @@ class Kind:
         own: formats that it has.
         valid: names that it takes.
         longest: most bytes of a name, and of a text.
+        label: most bytes and most characters of a column's label.
+        meaning: most bytes of a value's label.
+        largest: the largest number.
+        whole: the format of whole numbers, for their width; empty: the writer's own.
+        options: for the writer.
         labelled: whether numbers have labels.
         reserved: words that are no names, in small letters.
     """
@@ -66,6 +72,11 @@ class Kind:
     own: re.Pattern[str]
     valid: re.Pattern[str]
     longest: tuple[int, int]
+    label: tuple[int, int]
+    meaning: int
+    largest: float
+    whole: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     labelled: bool = True
     reserved: Texts = ()
 
@@ -82,6 +93,10 @@ SPSS = Kind(
     # Letters of any script.
     re.compile(r"[^\W\d_][\w.@#$]*(?<![._])"),
     (64, 32_767),
+    (256, 256),
+    120,
+    np.finfo(float).max,
+    whole="F{}.0",
     reserved=("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with"),
 )
 STATA = Kind(
@@ -95,6 +110,12 @@ STATA = Kind(
     re.compile("%.*"),
     NAMES,
     (32, 2045),
+    (320, 80),
+    32_000,
+    # Larger ones are its kinds of missing.
+    float.fromhex("0x1.fffffffffffffp+1022"),
+    # Release 118. That of version 15 is for more than 32,767 columns, and Stata/MP alone opens it.
+    options={"version": 14},
     reserved=(
         *("_all", "_b", "_coef", "_cons", "_n", "_pi", "_pred", "_rc", "_skip", "byte", "double", "float", "if"),
         *("in", "int", "long", "strl", "using", "with", *(f"str{width}" for width in range(1, 2046))),
@@ -111,6 +132,10 @@ SAS = Kind(
     re.compile("[^%].*"),
     NAMES,
     (32, 32_767),
+    (256, 256),
+    0,
+    # The floating-point numbers of mainframes end at 16^63, and those that pyreadstat writes before 10^75.
+    16.0**62,
     labelled=False,
 )
 
@@ -123,7 +148,7 @@ def _write(kind: Kind, table: pa.Table, path: Path, about: About, say: Say) -> N
     variables = {each.name: about.get(each.name, Variable(each.name)) for each in columns}
     more: dict[str, Any] = {
         "column_labels": {
-            names[name]: one.about or (name if names[name] != name else None)
+            names[name]: _cut_label(kind, name, one.about or name * (names[name] != name), say)
             for name, one in variables.items()
         },
         "variable_format": {
@@ -136,7 +161,9 @@ def _write(kind: Kind, table: pa.Table, path: Path, about: About, say: Say) -> N
         labels = {each.name: _labels(each, variables[each.name]) for each in columns}
         if kind is STATA:
             labels = {name: _for_stata(name, its, say) for name, its in labels.items()}
-        more["variable_value_labels"] = {names[name]: its for name, its in labels.items() if its}
+        more["variable_value_labels"] = {
+            names[name]: _cut_meanings(kind, name, its, say) for name, its in labels.items() if its
+        }
     if kind is SPSS:
         more["variable_measure"] = {names[e.name]: _level(e, variables[e.name]) for e in columns}
         more["missing_ranges"] = {
@@ -146,7 +173,7 @@ def _write(kind: Kind, table: pa.Table, path: Path, about: About, say: Say) -> N
             and all(isinstance(low, str) == (e.kind == TEXT) for low, _ in ranges)
         }
     package = installed("pyreadstat", path, "a file for pyreadstat")
-    getattr(package, kind.writer)(frame, str(path), **more)
+    getattr(package, kind.writer)(frame, str(path), **more, **kind.options)
 
 
 def _moved(kind: Kind, column: Column, say: Say) -> Column:
@@ -157,7 +184,7 @@ def _moved(kind: Kind, column: Column, say: Say) -> Column:
             say(
                 f"{column.name!r} has {what}, for which there is no format: they are numbers of seconds"
             )
-        return column
+        return _in_range(kind, column, say)
     column = within(column, kind.first, kind.last, say)
     assert column.numbers is not None
     days = (EPOCH - kind.origin).days
@@ -168,6 +195,34 @@ def _moved(kind: Kind, column: Column, say: Say) -> Column:
             (column.numbers + days * DAY) * kind.second, 3 if kind.second == 1 else 0
         )
     return Column(column.name, column.kind, numbers, whole=column.whole)
+
+
+def _in_range(kind: Kind, column: Column, say: Say) -> Column:
+    """A column without numbers that the program does not have."""
+    if column.numbers is None or not (np.abs(column.numbers) > kind.largest).any():
+        return column
+    say(f"{column.name!r} has numbers beyond {kind.largest:.4g}, which are written as missing")
+    inside = np.abs(column.numbers) <= kind.largest
+    return replace(column, numbers=np.where(inside, column.numbers, np.nan))
+
+
+def _cut_label(kind: Kind, name: str, label: str, say: Say) -> str | None:
+    """The label of a column, as far as the program has it."""
+    size, characters = kind.label
+    short = shortened(label[:characters], size)
+    if short != label:
+        say(
+            f"{name!r} has a label of more than {characters} characters or {size} bytes, which is cut"
+        )
+    return short or None
+
+
+def _cut_meanings(kind: Kind, name: str, labels: Mapping[Code, str], say: Say) -> dict[Code, str]:
+    """Labels of values, as far as the program has them."""
+    short = {code: shortened(label, kind.meaning) for code, label in labels.items()}
+    if short != labels:
+        say(f"{name!r} has labels of values of more than {kind.meaning:,} bytes, which are cut")
+    return short
 
 
 def _frame(kind: Kind, columns: list[Column], names: Mapping[str, str], say: Say) -> Any:
@@ -192,6 +247,10 @@ def _frame(kind: Kind, columns: list[Column], names: Mapping[str, str], say: Say
 def _format(kind: Kind, column: Column, variable: Variable) -> str | None:
     """How a column is shown: as the codebook says if it is that program's, and its cells are of the kind that it shows."""
     usual = kind.formats.get(column.kind)
+    if column.kind == NUMBER and column.whole and kind.whole:
+        assert column.numbers is not None
+        largest = np.nanmax(np.abs(column.numbers), initial=0.0)
+        usual = kind.whole.format(min(max(8, len(f"-{largest:.0f}")), 40))
     theirs = variable.format
     if column.kind == TEXT or not kind.own.fullmatch(theirs):
         return usual
@@ -246,13 +305,13 @@ def _level(column: Column, variable: Variable) -> str:
     return "ordinal" if column.ordered else "nominal"
 
 
-def _program(name: str, kind: Kind, *suffixes: str, **more: Any) -> Program:
-    write: Callable[..., None] = partial(_write, kind, **more)
-    return Program(name, suffixes, ("pyreadstat", "pandas"), write)
+def _program(name: str, kind: Kind, suffix: str, columns: int | None = None) -> Program:
+    write: Callable[..., None] = partial(_write, kind)
+    return Program(name, (suffix,), ("pyreadstat", "pandas"), write, columns=columns)
 
 
 PROGRAMS = (
     _program("SPSS", SPSS, ".sav"),
-    _program("Stata", STATA, ".dta"),
+    _program("Stata", STATA, ".dta", columns=32_767),
     _program("SAS", SAS, ".xpt"),
 )

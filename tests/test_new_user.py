@@ -227,6 +227,15 @@ def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near():
         assert "asks twice" in refused(f"sample hotel.vmrf --out none.csv --where {twice}")
 
 
+@pytest.mark.parametrize("pair", [(2, 3), slice(2, 3)])
+def test_a_pair_that_may_be_a_range_is_refused_with_how_to_write_it(hotel, pair):
+    with pytest.raises(
+        SchemaError, match=r'write \{"from": 2, "to": 3\} for the range, or \[2, 3\]'
+    ):
+        hotel.sample(5, given={"nights": pair})
+    assert hotel.sample(5, given={"country": ("PRT", "ESP")}).num_rows == 5
+
+
 def people():
     """A frame in a notebook."""
     rng = np.random.default_rng(0)

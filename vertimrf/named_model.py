@@ -16,6 +16,7 @@ from .arguments import FLAG, MANY, NAMES, check, instance, maybe, shown, takes
 from .arrays import Fields, Floats, Texts
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
+from .files.notebook import as_html
 from .files.results import save
 from .model.markov_random_field import MarkovRandomField
 from .model.redraw import Noise
@@ -136,6 +137,9 @@ class Model:
             f"<Model of {len(self.schema.attributes)} attributes, {self.records:,.0f} records; "
             f"epsilon {self.ledger.epsilon:.4g}{'' if self.ledger.private else ', NOT PRIVATE'}>"
         )
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.summary())
 
     def sample(
         self,

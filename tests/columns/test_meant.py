@@ -9,12 +9,14 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf import draft_schema
+from vertimrf.columns.calendar import to_number
 from vertimrf.columns.cells import EVERY_DIGIT
 from vertimrf.columns.column import Attribute
 from vertimrf.columns.notations import epoch
@@ -24,6 +26,7 @@ from vertimrf.columns.notations.moments import ZONED, Moments
 from vertimrf.columns.notations.register import named, of_moments
 from vertimrf.columns.read import read_attribute
 from vertimrf.columns.text import MISSING
+from vertimrf.errors import SchemaError
 from vertimrf.server.rows import decode_pieces
 from vertimrf.tables.arrow import Pieces
 from vertimrf.tables.before_1900 import BelowZero
@@ -276,11 +279,141 @@ def test_moments_of_a_zone_are_read_as_they_are_written(moment, pattern, zone):
     assert notation.text(notation.number(text)) == text
 
 
-def test_cut_seconds_are_said(tmp_path):
-    frame = pd.DataFrame({"x": [f"{at:%Y-%m-%d %H:%M:%S}.123" for at in UTC_MOMENTS]})
+MICRO = RNG.integers(0, 10**6, N)
+# Parts of a second as texts, their format, and the microseconds that they mean.
+FRACTIONS = {
+    "log": ("{0:%Y-%m-%d %H:%M:%S},{2:03}", "%Y-%m-%d %H:%M:%S,%3f", 1000),
+    "z": ("{0:%Y-%m-%dT%H:%M:%S}.{2:03}Z", "%Y-%m-%dT%H:%M:%S.%3fZ", 1000),
+    "micro": ("{0:%Y-%m-%d %H:%M:%S}.{1:06}+02:00", "%Y-%m-%d %H:%M:%S.%6f%:z", 1),
+    "nano": ("{0:%Y-%m-%d %H:%M:%S}.{1:06}000", "%Y-%m-%d %H:%M:%S.%9f", 1),
+    "tenths": ("{0:%d.%m.%Y %H:%M:%S}.{3}", "%d.%m.%Y %H:%M:%S.%1f", 100_000),
+    "noon": ("{0:%m/%d/%Y %I:%M:%S}.{2:03} {0:%p}", "%m/%d/%Y %I:%M:%S.%3f %p", 1000),
+    "clock": ("{0:%H:%M:%S}.{2:03}", "%H:%M:%S.%3f", 1000),
+    "shortest": ("{0:%Y-%m-%d %H:%M:%S}.{4}", "%Y-%m-%d %H:%M:%S.%-f", 1000),
+    "optional": ("{0:%Y-%m-%dT%H:%M:%S}{5}", "%Y-%m-%dT%H:%M:%S%.f", 100_000),
+    "plain": ("{0:%Y-%m-%d %H:%M:%S}{5}", None, 100_000),
+}
+
+
+def fractions(form):
+    text, _, each = FRACTIONS[form]
+    micro = MICRO - MICRO % each
+    return [
+        text.format(
+            at,
+            part,
+            part // 1000,
+            part // 100_000,
+            f"{part:06}".rstrip("0") or "0",
+            f".{part // 100_000}" * (part > 0),
+        )
+        for at, part in zip(UTC_MOMENTS, micro.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("form", FRACTIONS)
+def test_parts_of_a_second_are_kept(tmp_path, form):
+    texts, (_, format, each) = fractions(form), FRACTIONS[form]
+    frame = pd.DataFrame({"x": texts})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    for source in (frame, str(tmp_path / "t.csv")):
-        assert any("has parts of a second: cut" in flag for flag in drafted(source)[2])
+    for source in (str(tmp_path / "t.csv"), frame):
+        attribute, column, flags = drafted(source)
+        assert not any("second" in flag for flag in flags)
+        assert read_attribute(attribute.to_json()) == attribute
+        assert attribute.format == format
+        assert attribute.resolution == each / 1e6
+        numbers, made = rows_of(attribute, column)
+        assert (np.rint(numbers % 1 * 1e6) == MICRO - MICRO % each).all()
+        notation = attribute.notation
+        assert [notation.text(notation.number(text)) for text in texts] == texts
+        back, _ = attribute.numbers(made, "x")
+        assert len({*np.rint(back % 1 * 1e6).tolist()}) > 5
+        if attribute.is_text:
+            written = made.to_pylist()
+            assert all(notation.text(notation.number(text)) == text for text in written)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_parts_of_a_second_of_typed_columns_are_kept(unit):
+    times = pa.array(SECONDS * 10**6 + MICRO - MICRO % 1000).cast(pa.timestamp("us"))
+    clocks = pc.subtract(times, pc.floor_temporal(times, unit="day")).cast(pa.int64())
+    table = pa.table(
+        {
+            "at": times.cast(pa.timestamp(unit)),
+            "clock": clocks.cast(pa.time64("us")).cast(pa.time32("ms") if unit == "ms" else pa.time64(unit)),
+        }
+    )  # fmt: skip
+    for attribute in draft_schema(table).schema.attributes:
+        assert attribute.resolution == 0.001
+        numbers, made = rows_of(attribute, table[attribute.name])
+        assert made.type == table[attribute.name].type
+        assert (np.rint(numbers % 1 * 1000) == MICRO // 1000).all()
+        assert pa.types.is_integer(made.type) is False
+        plain = read_attribute(attribute.to_json() | {"type": None})
+        assert plain.typed(numbers).type in (pa.timestamp("ms"), pa.time32("ms"))
+        assert (plain.numbers(pa.chunked_array([plain.typed(numbers)]), "x")[0] == numbers).all()
+
+
+def test_milliseconds_since_1970_are_kept(tmp_path):
+    frame = pd.DataFrame({"x": SECONDS * 1000 + MICRO // 1000})
+    attribute, column, _ = drafted(frame)
+    assert (attribute.format, attribute.resolution) == ("%Q", 0.001)
+    numbers, made = rows_of(attribute, column)
+    assert (np.rint(numbers * 1000) == frame["x"]).all()
+    assert len({cell % 1000 for cell in made.to_pylist()}) > 100
+
+
+@given(
+    st.datetimes(dt.datetime(1678, 1, 1), dt.datetime(2255, 1, 1)),
+    st.sampled_from([*(f for _, f, _ in FRACTIONS.values()), "%H:%M:%S.%f"]),
+)
+def test_parts_of_seconds_of_any_pattern_are_read_as_they_are_written(moment, pattern):
+    # Double precision has 100 nanoseconds of these years.
+    kind = "time" if pattern and pattern.startswith("%H") else "timestamp"
+    zone = (
+        "+02:00" if pattern and "%:z" in pattern else "UTC" if pattern and "Z" in pattern else None
+    )
+    notation = Moments(kind, zone, pattern)
+    number = to_number(kind, moment.time() if kind == "time" else moment, zone)
+    text = notation.text(number)
+    read = notation.number(text)
+    assert notation.text(read) == text
+    if pattern is None or "%-f" in pattern or "6f" in pattern:
+        assert read == number
+
+
+def test_a_stay_between_times_with_milliseconds_has_them(tmp_path):
+    stays = RNG.integers(1, 10**8, N)
+    first = pa.array(SECONDS * 1000 + MICRO // 1000).cast(pa.timestamp("ms"))
+    last = pc.add(first, pa.array(stays).cast(pa.duration("ms")))
+    table = pa.table({"first": first, "last": last, "stay": stays / 1000})
+    draft = draft_schema(table)
+    (equation,) = draft.with_rules().equations
+    assert str(equation) in ("last = first + stay", "stay = last - first")
+    computed = equation.attribute(draft.schema.attributes)
+    assert computed.digits == 3
+    far = pa.table({"first": first, "last": pc.add(first, pa.scalar(5001, pa.duration("ms")))})
+    flags = [*map(str, draft_schema(far).flags)]
+    assert any("bounds = [0, 5.001], resolution = 0.001" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(
+    "calendar, resolution", [("date", 0.5), ("time", 1e-7), ("timestamp", 1 / 3), ("time", 0)]
+)
+def test_a_resolution_that_times_cannot_have_is_refused(calendar, resolution):
+    bounds = {"date": ["2020-01-01", "2021-01-01"], "time": ["00:00:00", "23:00:00"]}
+    ends = bounds.get(calendar, bounds["date"])
+    with pytest.raises(SchemaError, match="resolution is"):
+        read_attribute(
+            {"name": "x", "bounds": ends, "bins": 4, "calendar": calendar, "resolution": resolution}
+        )
+
+
+def test_microseconds_of_far_years_are_cut_to_milliseconds():
+    far = [dt.datetime(2990, 1, 1) + dt.timedelta(days=i, microseconds=123_456) for i in range(N)]
+    attribute, column, _ = drafted(pa.table({"x": pa.array(far, pa.timestamp("us"))}))
+    assert attribute.resolution == 86_400 or attribute.digits <= 3
+    rows_of(attribute, column)
 
 
 @pytest.mark.parametrize("each", [1, 1000])
@@ -550,3 +683,35 @@ def test_labels_without_gaps_make_codes_of_a_scale(labels, level, missing, coded
     values = {code for code in labels if not any(low <= code <= high for low, high in missing)}
     assert variable.unread == (not coded and bool(values))
     assert bool(remarks([variable])) == variable.unread
+
+
+EVERY_DAY = np.datetime64("2015-01-05") + RNG.integers(0, 2800, 2000)
+WORKDAYS = np.datetime64("2015-01-05") + 7 * RNG.integers(0, 400, 2000) + RNG.integers(0, 5, 2000)
+ANY_TIME, OFFICE = (RNG.integers(a * 3600, b * 3600, 2000) for a, b in ((0, 24), (9, 15)))
+
+
+@pytest.mark.parametrize(
+    "days, seconds, lost",
+    [
+        (EVERY_DAY, None, None),
+        (WORKDAYS, None, "days of the week"),
+        (EVERY_DAY, ANY_TIME, None),
+        (EVERY_DAY, OFFICE, "hours of the day"),
+        (WORKDAYS, OFFICE, "days of the week and hours of the day"),
+    ],
+)
+def test_drafts_say_which_days_and_hours_bins_lose(days, seconds, lost):
+    """Saturdays' matches at 15:30 are on any day and at 02:15 in rows."""
+    moments = days if seconds is None else days.astype("datetime64[s]") + seconds
+    _, _, flags = drafted(pd.DataFrame({"x": moments.astype("datetime64[s]")}))
+    said = [flag for flag in flags if "far more records" in flag]
+    assert [flag.split(" at some ")[1].split(" than ")[0] for flag in said] == [lost] * (
+        lost is not None
+    )
+    # Bins of days and hours keep them, and few records tell nothing.
+    assert not any(
+        "far more records" in flag for flag in drafted(pd.DataFrame({"x": moments[:300]}))[2]
+    )
+    minutes = (ANY_TIME % 360 + 540) * 60
+    hours = np.datetime64("2015-01-05T00", "s") + minutes
+    assert not drafted(pd.DataFrame({"x": hours}))[2]

@@ -80,6 +80,13 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
     path = Path(path)
     if is_table(path):
         return _table(path)
+    if path.is_dir():
+        hint = (
+            f"`vertimrf status {path}` tells of its run"
+            if (path / SETTINGS).is_file()
+            else "name one of the files in it"
+        )
+        raise MessageError(f"{path} is a folder, not a file; {hint}.")
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))

@@ -292,9 +292,10 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
         distinct, indices = by_dictionary(texts, where)
         numbers = np.full(len(distinct) + 1, np.nan)
         absent = np.ones(len(distinct) + 1, bool)
-        for i, text in enumerate(distinct):
-            absent[i] = text is None or text in none
-            numbers[i] = np.nan if absent[i] else notation.number(text)
+        absent[:-1] = [text is None or text in none for text in distinct]
+        present = [text for text, lacks in zip(distinct, absent[:-1], strict=True) if not lacks]
+        read = pa.chunked_array([pa.array(present, pa.large_string())])
+        numbers[~absent] = notation.parsed(read)
         return numbers[indices], absent[indices]
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
@@ -19,17 +20,18 @@ from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
 from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
 from .cells import cell_values, is_text, written_out
 from .column import Attribute
-from .dates import Dates
+from .dates import FINEST, MILLI, Dates
 from .excluded import Excluded
 from .listed import Listed
 from .notations import epoch
 from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
-from .notations.plain import as_numbers
+from .notations.plain import as_numbers, summed
 from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
 from .recognise import LISTED, Shape, recognise, written_dates
+from .rhythm import lost_rhythm
 from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
 # Most values listed of a column of text: the most frequent ones; all others become OTHER.
@@ -46,7 +48,9 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+ENDLESS = [sign + text for sign in ("", "-", "+") for text in ("inf", "infinity")]
+# Numbers of so many signs are all different in double precision.
+PRECISE = 15
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
 # Numbers, and how many records have each.
@@ -54,9 +58,9 @@ Counts = dict[float, int]
 SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
-    "time": re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?"),
+    "time": re.compile(r"\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"),
     "timestamp": re.compile(
-        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
+        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[-+]\d{2}:?\d{2})?"
     ),
 }
 
@@ -163,7 +167,7 @@ def _drafted(
         flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
-    texts = all(isinstance(value, str) for value in counts)
+    texts = {*map(type, counts)} == {str}
     chosen = typed and texts
     if chosen and len(counts) <= LISTED_TEXTS:
         return drafted_text(name, counts, missing, flag)
@@ -192,11 +196,16 @@ def _drafted(
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
+        if (lost := lost_rhythm(attribute, instants[2])) is not None:
+            flag(
+                f"has far more records at some {lost} than at others",
+                "in synthetic rows they are alike; if that matters, add a column of them to the table",
+            )
         return replace(attribute, type=TEXT) if chosen else attribute
     if chosen:
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
-        if len(numbers) < len(counts) and _merged(counts, numbers):
+        if len(numbers) < len(counts) and _merged(counts, numbers, written):
             flag(
                 "has numbers with more digits than double precision tells apart",
                 "those that are one number there count as one; list them as text, or leave the column out",
@@ -206,7 +215,7 @@ def _drafted(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
                 "ids or telephone numbers",
                 "state edges, if they are quantities",
-                numbers,
+                counts,
             )
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
@@ -222,10 +231,20 @@ def _drafted(
     return drafted_text(name, counts, missing, flag)
 
 
-def _merged(counts: Mapping[Any, int], numbers: Counts) -> bool:
+def _merged(counts: Mapping[Any, int], numbers: Counts, written: Recognised | None) -> bool:
     """Whether values that differ have become one number, unlike 1 and 1.0, which are one."""
-    exact = (value if isinstance(value, float) else Decimal(value) for value in counts)
-    return len(numbers) < len({*exact})
+    values: Iterable[Any] = counts
+    if written is not None:
+        texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+        values = written.notation.plain(texts).to_pylist()
+    if not any(isinstance(value, int) or len(str(value)) > PRECISE for value in values):
+        return False
+    try:
+        exact = {value if isinstance(value, float) else Decimal(value) for value in values}
+    except InvalidOperation:
+        # Texts of durations, of which 1:00 and 01:00 are one.
+        return False
+    return len(numbers) < len(exact)
 
 
 def _among(
@@ -273,23 +292,29 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
             column = column.unify_dictionaries()
             declared = tuple(cell_values(column.chunk(0).dictionary))
         pairs = plain_cells(written_out(column)).value_counts()
-        values, counts = cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
+        usual = _usual(pairs.field("values"), typed)
+        values, counts = _cells(pairs.filter(usual))
+        odd, often = _cells(pairs.filter(pc.invert(usual)))
     except (NotImplementedError, pa.ArrowException):
         raise no_values from None
-    if not all(isinstance(v, SCALARS) or v is None for v in (*values, *declared)):
+    kinds = {*map(type, (*values, *odd, *declared))} - {type(None)}
+    if not all(issubclass(one, SCALARS) for one in kinds):
         raise no_values
-    found: dict[Any, int] = {}
+    found: dict[Any, int] = dict(zip(values, counts, strict=True))
+    if len(found) < len(values):
+        # Such as 0.0 and -0.0.
+        found, odd, often = {}, [*values, *odd], [*counts, *often]
     absent: dict[str, int] = {}
     endless: dict[str, int] = {}
     missing, infinite = False, 0
-    for value, count in zip(values, counts, strict=True):
+    for value, count in zip(odd, often, strict=True):
         text = isinstance(value, str)
         if value is None or value != value or (not typed and value in MISSING_TEXT):
             missing = True
             if value and text:
                 absent[value] = count
         elif (isinstance(value, float | Decimal) and math.isinf(value)) or (
-            text and not typed and INFINITE.fullmatch(value)
+            text and not typed and value.lower() in ENDLESS
         ):
             infinite += count
             if text:
@@ -305,6 +330,25 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
     if not typed or not plain or infinite or len(declared) > LISTED_TEXTS:
         declared = ()
     return Counted(found, absent, missing, infinite, declared, ordered)
+
+
+def _cells(pairs: pa.StructArray) -> tuple[list[Any], list[int]]:
+    """Values and their counts, as Python has them."""
+    return cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
+
+
+def _usual(values: pa.Array, typed: bool) -> pa.Array:
+    """Which distinct values are surely neither missing nor infinite; ``typed`` as for :func:`draft_attribute`."""
+    if is_text(values.type):
+        if typed:
+            return values.is_valid()
+        texts = values.cast(pa.large_string())
+        absent = pc.is_in(texts, value_set=pa.array(MISSING_TEXT, texts.type))
+        endless = pc.is_in(pc.ascii_lower(texts), value_set=pa.array(ENDLESS, texts.type))
+        return pc.fill_null(pc.invert(pc.or_(absent, endless)), False)
+    if pa.types.is_floating(values.type):
+        return pc.fill_null(pc.is_finite(values), False)
+    return pc.and_(values.is_valid(), not pa.types.is_decimal(values.type))
 
 
 def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
@@ -338,35 +382,36 @@ def as_instants(
     zone: str | None = getattr(kind, "tz", None)
     calendar = calendar_of(next(iter(counts)))
     if calendar is None:
-        if not all(isinstance(value, str) for value in counts):
+        if {*map(type, counts)} != {str}:
             return None
-        every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
-        if (calendar := next(every, None)) is None:
+        first = next(iter(counts))
+        calendar = next((k for k in CALENDARS if ISO[k].fullmatch(first)), None)
+        if calendar is None:
+            return None
+        texts = pa.array(list(counts), pa.large_string())
+        if not pc.all(pc.match_substring_regex(texts, f"^({ISO[calendar].pattern})$")).as_py():
             return None
         if calendar == "timestamp":
-            zone = _offset(counts, flag)
+            zone = _offset(texts, flag)
+        numbers = of_moments(calendar, zone, None).parsed(pa.chunked_array([texts]))
+        if np.isnan(numbers).any():
+            return None
+        return calendar, zone, summed(numbers, counts.values())
     moments: Counts = {}
-    cut = False
     for value, count in counts.items():
         try:
-            exact = to_number(calendar, value, zone)
+            at = to_number(calendar, value, zone)
         except (ValueError, OverflowError):
             return None
-        at = float(math.floor(exact))
-        cut = cut or at != exact
         moments[at] = moments.get(at, 0) + count
-    if cut:
-        flag("has parts of a second", "cut to whole seconds")
     return calendar, zone, moments
 
 
-def _offset(texts: Iterable[str], flag: Flag) -> str | None:
+def _offset(texts: pa.Array, flag: Flag) -> str | None:
     """The time zone of texts of timestamps: their offset, or UTC if they have several."""
-    found = {
-        match[0].replace("Z", "+00:00")
-        for text in texts
-        if (match := re.search(r"(Z|[-+]\d{2}:?\d{2})$", text[11:]))
-    }
+    ends = pc.extract_regex(pc.utf8_slice_codeunits(texts, 11), r"(?P<at>Z|[-+]\d{2}:?\d{2})$")
+    found = [*filter(None, pc.struct_field(ends, [0]).unique().to_pylist())]
+    found = [offset.replace("Z", "+00:00") for offset in found]
     offsets = sorted({offset[:3] + ":" + offset[-2:] for offset in found})
     if len(offsets) > 1:
         flag(
@@ -389,12 +434,29 @@ def drafted_instants(
     """Dates or times, in bins or listed."""
     values, counts = _sorted(moments)
     day = {"date": 1, "timestamp": DAY, "time": 0}[calendar]
-    parts = _domain(recognise(values, counts, day=day))
+    each = 1 if calendar == "date" else _ticks(values)
+    if each > 1:
+        # Whole numbers of parts of a second.
+        values, places = np.unique(np.rint(values * each).astype(np.int64), return_inverse=True)
+        counts = np.bincount(places, counts).astype(np.int64)
+    parts = _domain(recognise(values, counts, day=day * each))
     if parts.pop("integral", False):
         parts["resolution"] = 1
-    if parts.get("resolution") == 1:
+    for key in ("edges", "points", "grid"):
+        parts[key] = tuple(tick / each for tick in parts.get(key, ()))
+    for key in {"resolution", "offset"} & parts.keys():
+        parts[key] /= each
+    if parts.get("resolution") == 1 and not parts.get("offset"):
         del parts["resolution"]
     return Dates(name, missing=missing, calendar=calendar, timezone=zone, format=format, **parts)
+
+
+def _ticks(seconds: Floats | Integers) -> int:
+    """Ticks of a second, of which times are whole numbers: 1, or up to a million where double precision has so many."""
+    farthest = float(np.abs(seconds[[0, -1]]).max())
+    most = next(each for each in (10**FINEST, 10**MILLI, 1) if farthest * each < EXACT / 4)
+    common = int(np.gcd.reduce(np.rint(seconds * float(most)).astype(np.int64)))
+    return most // math.gcd(most, common)
 
 
 def drafted_numbers(
@@ -488,6 +550,10 @@ def _written_numbers(
 
 def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
+    if {*map(type, numbers)} == {float}:
+        values = np.fromiter(numbers, float, len(numbers))
+        order = np.argsort(values)
+        return values[order], np.fromiter(numbers.values(), np.int64, len(numbers))[order]
     ordered = sorted(numbers)
     counts = np.array([numbers[value] for value in ordered], np.int64)
     exact = any(isinstance(value, int) for value in ordered)

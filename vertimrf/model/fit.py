@@ -66,6 +66,10 @@ LEAST_SETTLED = 0.02
 # half the records.
 CONTRADICTION = 30.0
 
+# A fit that leaves the range of double precision goes on with steps that are this many times as short,
+# at most so many times.
+SHORTER, MOST_SHORTER = 4.0, 6
+
 
 def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: float) -> None:
     if not (math.isfinite(total) and total > 0):
@@ -268,12 +272,21 @@ def _descend(
     if any(m.trend for m in measurements):
         parts.append(_per_cell(measurements, [m.trend for m in measurements]) > 0)
     misfit, gain = dual.misfits(expected, parts), 1.0
-    unfollowed = np.ones_like(theta)
+    unfollowed, shorter = np.ones_like(theta), 0
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
         tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
-        theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        try:
+            theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        except ModelError:
+            # Precise measurements that contradict each other pull factors out of range. What a
+            # step could not do, shorter ones do, until the last of them.
+            expected, shorter = dual.calibrate_at_factors(), shorter + 1
+            if shorter > MOST_SHORTER:
+                break
+            theta, weight = np.zeros_like(theta), weight * SHORTER
+            continue
         before, misfit = misfit, dual.misfits(expected, parts)
         gain = float((before - misfit).max())
         least = min_improvement

@@ -27,6 +27,7 @@ from .copula import (
     LEAST_ERROR,
     SHOWN,
     Pair,
+    carried,
     told_by,
 )
 from .jointly import together
@@ -139,7 +140,7 @@ class _Read:
             ((slice(rows, None), slice(columns, None)), pair.both),
         ):
             sigma[block] = told.error * math.sqrt(float(slopes[block].sum()))
-        sigma = np.maximum(sigma, LEAST_ERROR)
+        sigma = np.maximum(carried(counts, sigma, pair.missing), LEAST_ERROR)
         return replace(
             self.m,
             bins=tuple(finer),

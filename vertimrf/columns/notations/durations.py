@@ -66,8 +66,10 @@ class Durations(Notation):
                 numbers[number] = numbers.get(number, 0) + count
                 if np.isnan(number):
                     break
-            longest = max(counts, key=len)
-            if not any(map(np.isnan, numbers)) and (pattern == ISO or max(numbers) > DAY):
+            if any(map(np.isnan, numbers)):
+                continue
+            if pattern == ISO or max(numbers) > DAY:
+                longest = max(counts, key=len)
                 return Recognised(
                     cls(pattern),
                     numbers,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import SchemaError
 from ..calendar import EPOCH, Calendar, to_number
-from .moment_text import ISO, as_seen, bare, is_read_as_iso, written
+from .moment_text import ISO, as_seen, bare, is_read_as_iso, of_iso, written
 from .notation import DateOrder, Notation, Recognised
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ DATES = (
     *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
     *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
 # Those of ISO 8601 but for the name of the time zone, which Python does not read.
 ZONED = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%dT%H:%M:%S UTC", "%Y-%m-%d %H:%M UTC")
-CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M:%S.%f %p")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,11 @@ class Moments(Notation):
 
     def parsed(self, texts: pa.ChunkedArray) -> Floats:
         """See :class:`Notation`."""
+        if (
+            self._patterns[0] is None
+            and (numbers := of_iso(self.kind, texts, self.timezone)) is not None
+        ):
+            return numbers
         numbers = np.full(len(texts), np.nan)
         for i, text in enumerate(texts.to_pylist()):
             numbers[i] = self.number(text)
@@ -142,6 +147,16 @@ class Moments(Notation):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        pattern = self.pattern or ISO[self.kind] + ("%:z" if self.timezone else "")
-        whole = pc.floor(values).cast(pa.int64())
-        return written(self.kind, self.timezone, pattern, whole)
+        pattern = self.pattern or self._iso
+        whole = not pa.types.is_floating(values.type) or self.kind == "date"
+        return written(
+            self.kind,
+            self.timezone,
+            pattern,
+            pc.floor(values).cast(pa.int64()) if whole else values,
+        )
+
+    @property
+    def _iso(self) -> str:
+        """How texts are written without a pattern."""
+        return ISO[self.kind] + "%.f" * (self.kind != "date") + ("%:z" if self.timezone else "")

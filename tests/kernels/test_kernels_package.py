@@ -178,6 +178,7 @@ def test_nothing_is_missing_without_a_cache_to_fill():
     assert run(["-c", script], VERTIMRF_JIT_CACHE="0") == []
 
 
+@pytest.mark.slow
 def test_other_processes_fill_the_cache_and_one_that_can_only_be_read_is_read(tmp_path):
     """Two kinds of kernels are compiled into a fresh cache. In a container's image those are loaded, without what compiling
     imports, and all else is not kept."""

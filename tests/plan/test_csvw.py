@@ -206,7 +206,7 @@ def tables(draw, prefix=""):
     return table
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables())
 def test_any_metadata_come_back_whole(table):
     metadata = without_nulls(table)

@@ -202,7 +202,7 @@ def _drafted(
                 "in synthetic rows they are alike; if that matters, add a column of them to the table",
             )
         return replace(attribute, type=TEXT) if chosen else attribute
-    if chosen:
+    if chosen and (written is None or numbers is None):
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
         if len(numbers) < len(counts) and _merged(counts, numbers, written):
@@ -210,7 +210,8 @@ def _drafted(
                 "has numbers with more digits than double precision tells apart",
                 "those that are one number there count as one; list them as text, or leave the column out",
             )
-        if not infinite and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
+        named = written is None or written.notation.may_identify
+        if not infinite and named and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
             raise Excluded(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
                 "ids or telephone numbers",
@@ -292,9 +293,13 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
             column = column.unify_dictionaries()
             declared = tuple(cell_values(column.chunk(0).dictionary))
         pairs = plain_cells(written_out(column)).value_counts()
-        usual = _usual(pairs.field("values"), typed)
-        values, counts = _cells(pairs.filter(usual))
-        odd, often = _cells(pairs.filter(pc.invert(usual)))
+        cells, records = pairs.field("values"), pairs.field("counts")
+        # Arrow cannot filter views.
+        cells = cells.cast(pa.large_string()) if is_text(cells.type) else cells
+        usual = _usual(cells, typed)
+        rest = pc.invert(usual)
+        values, counts = cell_values(cells.filter(usual)), records.filter(usual).to_pylist()
+        odd, often = cell_values(cells.filter(rest)), records.filter(rest).to_pylist()
     except (NotImplementedError, pa.ArrowException):
         raise no_values from None
     kinds = {*map(type, (*values, *odd, *declared))} - {type(None)}
@@ -332,20 +337,14 @@ def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
     return Counted(found, absent, missing, infinite, declared, ordered)
 
 
-def _cells(pairs: pa.StructArray) -> tuple[list[Any], list[int]]:
-    """Values and their counts, as Python has them."""
-    return cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
-
-
 def _usual(values: pa.Array, typed: bool) -> pa.Array:
     """Which distinct values are surely neither missing nor infinite; ``typed`` as for :func:`draft_attribute`."""
     if is_text(values.type):
         if typed:
             return values.is_valid()
-        texts = values.cast(pa.large_string())
-        absent = pc.is_in(texts, value_set=pa.array(MISSING_TEXT, texts.type))
-        endless = pc.is_in(pc.ascii_lower(texts), value_set=pa.array(ENDLESS, texts.type))
-        return pc.fill_null(pc.invert(pc.or_(absent, endless)), False)
+        absent = pc.is_in(values, value_set=pa.array(MISSING_TEXT, values.type))
+        endless = pc.is_in(pc.ascii_lower(values), value_set=pa.array(ENDLESS, values.type))
+        return pc.and_(values.is_valid(), pc.invert(pc.or_(absent, endless)))
     if pa.types.is_floating(values.type):
         return pc.fill_null(pc.is_finite(values), False)
     return pc.and_(values.is_valid(), not pa.types.is_decimal(values.type))

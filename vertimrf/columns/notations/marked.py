@@ -49,6 +49,12 @@ class Marked(Notation):
         """See :class:`Notation`."""
         return self.mark if self.pattern is None else str(self.pattern)
 
+    @property
+    def may_identify(self) -> bool:
+        """See :class:`Notation`: of bare digits, which may have a plus, as telephone numbers."""
+        pattern = self.pattern
+        return pattern is None or not (pattern.group or any(pattern.positive) or pattern.decimals)
+
     @classmethod
     def named(cls, format: str) -> Marked | None:
         """See :class:`Notation`: a decimal mark, or a pattern such as #,##0.00."""

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..calendar import DAY, EPOCH, Calendar, zone_of
 
 if TYPE_CHECKING:
@@ -164,7 +166,8 @@ def written(calendar: Calendar, zone: str | None, pattern: str, numbers: pa.Arra
 
     parts_of_seconds = None
     if pa.types.is_floating(numbers.type):
-        numbers, parts_of_seconds = _parted(numbers, PARTS_OF_SECONDS.search(pattern) is not None)
+        code = PARTS_OF_SECONDS.search(pattern)
+        numbers, parts_of_seconds = _parted(numbers, code and code[0])
     if calendar == "time":
         # The end of the last bin of a day.
         numbers = pc.min_element_wise(numbers, DAY - 1, skip_nulls=False)
@@ -186,20 +189,26 @@ def written(calendar: Calendar, zone: str | None, pattern: str, numbers: pa.Arra
     return pc.binary_join_element_wise(*parts, "") if len(parts) > 1 else parts[0]
 
 
-def _parted(numbers: pa.Array, parts: bool) -> tuple[pa.Array, pa.Array]:
-    """Numbers as whole seconds and microseconds, if the second are written, else those of whole seconds."""
+def _parted(numbers: pa.Array, code: str | None) -> tuple[pa.Array, pa.Array]:
+    """Numbers as whole seconds, and as microseconds, of as many digits as a code writes and double precision has [int64]."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    whole = pc.floor(numbers)
-    if not parts:
-        return whole.cast(pa.int64()), None
-    ticks = pc.round(pc.multiply(numbers, 10.0**MICRO)).cast(pa.int64())
-    # The part of a second may round up to a whole one.
-    micro = pc.subtract(ticks, pc.multiply(whole.cast(pa.int64()), 10**MICRO))
-    over = pc.equal(micro, 10**MICRO)
-    seconds = pc.add(whole.cast(pa.int64()), over.cast(pa.int64()))
-    return seconds, pc.if_else(over, 0, micro)
+    absent = numbers.is_null().to_numpy(zero_copy_only=False)
+    known = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+    whole = np.floor(known)
+    digits = 0 if code is None else int(code[1]) if code[1].isdigit() else MICRO
+    if digits:
+        # Microseconds that double precision does not tell apart.
+        errors = 10.0 ** np.ceil(np.log10(np.spacing(np.abs(known)) * 10**MICRO))
+        each = np.maximum(errors, 10.0 ** max(MICRO - digits, 0))
+        micro = np.rint((known - whole) * 10**MICRO / each) * each
+        over = micro >= 10**MICRO
+        whole, micro = whole + over, np.where(over, 0, micro)
+    else:
+        micro = np.zeros(len(known))
+    return pa.array(whole.astype(np.int64), mask=absent), pa.array(
+        micro.astype(np.int64), mask=absent
+    )
 
 
 def _fraction(code: str, moments: pa.Array, micro: pa.Array | None) -> pa.Array:

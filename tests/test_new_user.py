@@ -973,14 +973,34 @@ def test_the_lists_of_a_schema_are_limited_together(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "options, wrong, words",
     [
-        (vertimrf.PlanOptions, {"expected_records": "x"}, "expected_records is 'x' (expected `int"),
-        (vertimrf.PlanOptions, {"shares": (0.5, 0.5)}, "of length 3"),
-        (vertimrf.PlanOptions, {"records_per_person": True}, "records_per_person is True"),
-        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is 3 (expected `str`, got `int`)"),
-        (FitOptions, {"progress": 3}, "progress is 3"),
-        (vertimrf.EvaluationOptions, {"marginals": 2.5}, "marginals is 2.5"),
-        (vertimrf.RunOptions, {"rows": "all"}, "rows is 'all'"),
-        (vertimrf.RunOptions, {"progress": print}, "progress is a builtin_function"),
+        (
+            vertimrf.PlanOptions,
+            {"expected_records": "x"},
+            "expected_records is of type str; give a whole number, or None.",
+        ),
+        (
+            vertimrf.PlanOptions,
+            {"shares": (0.5, 0.5)},
+            "give a list of 3 of which each is a number",
+        ),
+        (
+            vertimrf.PlanOptions,
+            {"records_per_person": True},
+            "is of type bool; give a whole number.",
+        ),
+        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is of type int; give text."),
+        (FitOptions, {"progress": 3}, "progress is of type int; give a function, or None."),
+        (
+            vertimrf.EvaluationOptions,
+            {"marginals": 2.5},
+            "marginals is of type float; give a whole number.",
+        ),
+        (
+            vertimrf.RunOptions,
+            {"rows": "all"},
+            "rows is of type str; give a whole number, or None.",
+        ),
+        (vertimrf.RunOptions, {"progress": print}, "give a Progress."),
     ],
 )
 def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .server.server import Server
     from .sketch import Sketch
     from .synthesizer import Synthesizer
-    from .tables.arrow import write_table
     from .tables.infer import draft_schema
     from .tables.read_options import ReadOptions
+    from .tables.write import write_table
     from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
@@ -111,7 +111,7 @@ _MODULES = {
     "summary": "plan.summary",
     "synthesize": "trial",
     "write_report": "report.page",
-    "write_table": "tables.arrow",
+    "write_table": "tables.write",
 }
 
 

@@ -6,7 +6,7 @@ the other to learn what noise would have been added to there, release by release
 the way. For Gaussian noise the log ratio has two normal laws, mu apart in units of their standard
 deviation (Dong, Roth and Su, 2022), and mu is stated by the ledger: the root of twice its rho.
 
-Bounds are Clopper and Pearson's, at a chance of error of 1e-5.
+Bounds are those of :mod:`.found`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from vertimrf import Party
 from vertimrf.kernels.count_sketch import quantise
@@ -33,9 +32,10 @@ from vertimrf.releases.randomised_responses.encoding import respond
 from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
 
 from .cases import SECRET, Case, neighbours, plan_of
+from .found import Found, epsilon_of, lower, mu_of
 from .replay import Recorder, entries_of
+from .tight_pairs import distance, encrypted, pair
 
-CHANCE = 1e-5
 # Plans and runs that tell tables apart well, each for the releases that those before lack, whose noise
 # is a record or so at least: below, discrete noise is no longer like the normal law. A record moves
 # R-scores most that differs in all columns from all others, which are alike. And plans as people make
@@ -45,8 +45,8 @@ PRECISE = (
         Case("", {"epsilon": 12.0, "local_models": False, "shares": (0.3, 0.7, 0.0)}, alone=True),
         4000,
     ),
-    (Case("", {"epsilon": 30.0, "tau": 2000}, alone=True), 3000),
-    (Case("", {"epsilon": 100.0, "tau": 40}, wide=6, alike=True), 1500),
+    (Case("", {"epsilon": 30.0, "tau": 2000}, alone=True), 2000),
+    (Case("", {"epsilon": 100.0, "tau": 40}, wide=6, alike=True), 1000),
 )
 USUAL = (
     Case("", {"epsilon": 4.0, "tau": 2000}, alone=True),
@@ -64,38 +64,9 @@ TIGHT = (
     "choices",
     "count sketches",
     "count sketches, hashes known",
+    "scheduled pairs",
+    "encrypted counts",
 )
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a test from outside found of one kind of release.
-
-    Attributes:
-        release: its kind.
-        unit: "mu" or "epsilon"; "range" for choices.
-        stated: what the ledger states.
-        empirical: what was found.
-        error: standard error of ``empirical``.
-        at_least: a bound that is below the truth but for a chance of 1e-5.
-    """
-
-    release: str
-    unit: str
-    stated: float
-    empirical: float
-    error: float
-    at_least: float
-
-    @property
-    def ratio(self) -> float:
-        """What was found, as a part of what is stated."""
-        return self.empirical / self.stated
-
-    @property
-    def broken(self) -> bool:
-        """Whether more was found than is stated, beyond chance."""
-        return self.at_least > self.stated
 
 
 class LessNoise(Recorder):
@@ -136,7 +107,7 @@ def outside(
             losses = _losses(first.draws, second.draws, kind)
             ratios[which].append({name: sign * loss for name, loss in losses.items()})
     return tuple(
-        _mu(
+        mu_of(
             str(e.kind),
             math.sqrt(2 * e.event.rho),
             *(np.array([each.get(str(e.kind), 0.0) for each in some]) for some in ratios),
@@ -171,31 +142,6 @@ def _losses(first: Sequence, second: Sequence, kind: Mapping[float, str]) -> dic
     return out
 
 
-def _mu(name: str, stated: float, one: np.ndarray, other: np.ndarray) -> Found:
-    """How far apart the log ratios of two tables are."""
-    spread = math.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)
-    empirical = float(one.mean() - other.mean()) / spread
-    hits, alarms = int((one > 0).sum()), int((other > 0).sum())
-    low = _lower(hits, len(one)), 1 - _lower(len(other) - alarms, len(other))
-    at_least = float(special.ndtri(low[0]) - special.ndtri(low[1]))
-    error = math.sqrt(2 / len(one) + empirical**2 / (4 * len(one)))
-    return Found(name, "mu", stated, empirical, error, at_least)
-
-
-def _lower(hits: int, tries: int) -> float:
-    """A bound of a probability from below, at half of the chance of error."""
-    return float(stats.beta.ppf(CHANCE / 2, hits, tries - hits + 1)) if hits else 0.0
-
-
-def _epsilon(name: str, stated: float, hits: int, alarms: int, tries: int) -> Found:
-    """Epsilon from how often an outcome occurs with a table and its neighbour."""
-    low, high = _lower(hits, tries), 1 - _lower(tries - alarms, tries)
-    hit, alarm = max(hits, 0.5), max(alarms, 0.5)
-    error = math.sqrt(1 / hit + 1 / alarm)
-    at_least = math.log(low / high) if low else -math.inf
-    return Found(name, "epsilon", stated, math.log(hit / alarm), error, at_least)
-
-
 def geometric(tries: int, seed: int = 1, less: float = 1.0) -> Found:
     """Noisy counts of searches and of the number to plan with; ``less`` times the noise."""
     event = GeometricEvent(2.0)
@@ -208,7 +154,7 @@ def geometric(tries: int, seed: int = 1, less: float = 1.0) -> Found:
         )
         for i in (1, 0)
     ]
-    return _epsilon("counts of searches, and to plan with", event.pure_epsilon, *counts, tries)
+    return epsilon_of("counts of searches, and to plan with", event.pure_epsilon, *counts, tries)
 
 
 def response(tries: int, seed: int = 1, less: float = 1.0) -> Found:
@@ -222,7 +168,7 @@ def response(tries: int, seed: int = 1, less: float = 1.0) -> Found:
         source = FixedNoise(2 * seed + value).stream(lambda: b"")
         (reported,) = respond(plan, (0,), digests, codes, bytes(16), source)
         counts.append(int((reported == 0).sum()))
-    return _epsilon("responses", stated, *counts, tries)
+    return epsilon_of("responses", stated, *counts, tries)
 
 
 def choice(tries: int, seed: int = 1, less: float = 1.0) -> Found:
@@ -236,7 +182,7 @@ def choice(tries: int, seed: int = 1, less: float = 1.0) -> Found:
         # Half a hit more of each, where one never occurs.
         odds.append(math.log((hits + 0.5) / (tries - hits + 0.5)))
         error = math.hypot(error, math.sqrt(1 / (hits + 0.5) + 1 / (tries - hits + 0.5)))
-        low = _lower(hits, tries) if which == 0 else 1 - _lower(tries - hits, tries)
+        low = lower(hits, tries) if which == 0 else 1 - lower(tries - hits, tries)
         bounds.append(float(special.logit(low)))
     apart = bounds[0] - bounds[1]
     return Found("choices", "range", event.range, odds[0] - odds[1], error, apart)
@@ -257,12 +203,8 @@ def sketch(tries: int, seed: int = 1, less: float = 1.0) -> Found:
     """
     stated = VARIANCE / less**2
     ratio, mass, _ = ratio_law(VALUES, stated, BUCKETS)
-    laws = [weights / weights.sum() for weights in (mass * ratio, mass)]
-    means = [float(law @ np.log(ratio)) for law in laws]
-    spreads = [
-        float(law @ (np.log(ratio) - mean) ** 2) for law, mean in zip(laws, means, strict=True)
-    ]
-    mu = math.sqrt(REPETITIONS) * (means[0] - means[1]) / math.sqrt(sum(spreads) / 2)
+    some = mass > 0
+    mu = math.sqrt(REPETITIONS) * distance(np.log(mass[some]), np.log(ratio[some]))
     # The best test knows by which variance noise was drawn.
     table = _code_ratios(VARIANCE)
 
@@ -270,7 +212,7 @@ def sketch(tries: int, seed: int = 1, less: float = 1.0) -> Found:
         up, down = (table[sign][codes].sum(axis=0) for sign in (0, 1))
         return np.log(((np.exp(up) + np.exp(down)) / 2).mean(axis=-1))
 
-    return _mu("count sketches", mu, *_sketched(tries, REPETITIONS, seed, log_ratio))
+    return mu_of("count sketches", mu, *_sketched(tries, REPETITIONS, seed, log_ratio))
 
 
 def colluding(tries: int, seed: int = 1, less: float = 1.0) -> Found:
@@ -284,7 +226,7 @@ def colluding(tries: int, seed: int = 1, less: float = 1.0) -> Found:
 
     mu = math.sqrt(2 * event.rho)
     found = _sketched(tries, KNOWN, seed, log_ratio)
-    return _mu("count sketches, hashes known", mu, *found)
+    return mu_of("count sketches, hashes known", mu, *found)
 
 
 def _code_ratios(variance: float) -> np.ndarray:
@@ -339,10 +281,18 @@ def _sketched(
 
 
 PURE: tuple[Callable[..., Found], ...] = (geometric, response, choice)
-SKETCHES: tuple[Callable[..., Found], ...] = (sketch, colluding)
+SKETCHES: tuple[Callable[..., Found], ...] = (sketch, colluding, pair, encrypted)
 # Tries with noise as it ships, and with a tenth of it.
-TRIES = {geometric: 200_000, response: 200_000, choice: 20_000, sketch: 4000, colluding: 4000}
-TRIES_OF_A_TENTH = {test: 2000 for test in PURE} | {test: 250 for test in SKETCHES}
+TRIES = {
+    geometric: 200_000,
+    response: 200_000,
+    choice: 20_000,
+    sketch: 4000,
+    colluding: 4000,
+    pair: 4000,
+    encrypted: 1000,
+}
+TRIES_OF_A_TENTH = dict.fromkeys(PURE, 2000) | dict.fromkeys(SKETCHES, 250) | {encrypted: 200}
 
 
 def tight(folder: Path, more: float = 1.0) -> tuple[Found, ...]:

@@ -1,5 +1,7 @@
 """Likely rules: each kind is found where every record keeps it, and not where one does not or chance would do."""
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,6 +9,7 @@ import pytest
 from commands import good
 
 from vertimrf import Schema, Synthesizer
+from vertimrf.tables.alike import Alike
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.offers import taken_over
 
@@ -107,6 +110,16 @@ def test_columns_that_are_independent_give_no_rules():
     columns |= {f"real{i}": rng.lognormal(0, 1, N).round(2 + i) for i in range(5)}
     columns |= {f"text{i}": rng.choice(["x", "y", "z"], N) for i in range(3)}
     assert draft_schema(table_of(columns)).likely == ()
+
+
+def test_constants_and_infinite_numbers_follow_from_no_column():
+    """Warnings would be errors: nothing is divided by a width of zero, and no infinite numbers are subtracted."""
+    one = np.random.default_rng(5).normal(0, 50, 500).round(2)
+    one[0] = np.inf
+    table = pa.table({"x": one, "y": one + 3, "z": 0.0 * np.arange(500), "w": 0.0 * np.arange(500)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not [*Alike.of(table, draft_schema(table).schema.attributes).lines()]
 
 
 def test_values_that_hardly_repeat_decide_nothing():

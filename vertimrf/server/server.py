@@ -44,6 +44,7 @@ from ..privacy.ledger import Ledger
 from ..progress import Clock, fitting
 from ..releases.received import CrossParty, RecordCount
 from .cells import apart, contradicted, cuts, measurement, of_halves
+from .column_counts import counted_together
 from .cross_party import cross_party_marginals
 from .fine import shapes_inside
 from .global_graph import combine_graphs, used_in
@@ -141,17 +142,23 @@ class Server:
         ordered = self._in_order(messages)
         with threads(self._options.num_threads), _naming(plan):
             with clock("InitMRF"):
-                local = tuple(
-                    _settled(plan, measurement(plan, message, m))
-                    for message in ordered
-                    for m in message.marginals
-                )
                 party_counts = record_counts(plan, ordered)
+                local = tuple(
+                    itertools.chain.from_iterable(map(self._local, ordered, party_counts))
+                )
             if same_sizes(party_counts):
                 same = self._of_same_people(ordered, local, party_counts, clock)
                 if same is not None:
                     return same
             return self._of_different_people(ordered, local, party_counts, clock)
+
+    def _local(self, message: Message, records: RecordCount) -> list[Measurement]:
+        """The measurements of a party's local marginals."""
+        plan = self._plan
+        out = [measurement(plan, message, m) for m in message.marginals]
+        if plan.local[message.party].choices:
+            out = counted_together(out, records)
+        return [_settled(plan, m) for m in out]
 
     def _of_same_people(
         self,

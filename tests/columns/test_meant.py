@@ -807,3 +807,23 @@ def test_drafts_say_which_days_and_hours_bins_lose(days, seconds, lost):
     minutes = (ANY_TIME % 360 + 540) * 60
     hours = np.datetime64("2015-01-05T00", "s") + minutes
     assert not drafted(pd.DataFrame({"x": hours}))[2]
+
+
+@pytest.mark.parametrize("format", ["%Y%m%d%H%M%S", "%Y%m%d%H%M"])
+@pytest.mark.parametrize("kind", ["frame", "csv"])
+def test_moments_that_are_written_as_numbers_are_moments(tmp_path, format, kind):
+    frame = pd.DataFrame({"x": [int(at.strftime(format)) for at in UTC_MOMENTS]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    attribute, column, flags = drafted(frame if kind == "frame" else str(tmp_path / "t.csv"))
+    assert (attribute.calendar, attribute.format) == ("timestamp", format)
+    assert any("has timestamps as numbers" in flag for flag in flags)
+    numbers, made = rows_of(attribute, column)
+    assert (numbers == SECONDS - (SECONDS % 60 if format[-1] == "M" else 0)).all()
+    assert made.type == pa.int64()
+    assert all(dt.datetime.strptime(str(cell), format) for cell in made.to_pylist())
+
+
+def test_numbers_of_14_digits_that_are_no_moments_are_ids():
+    frame = pd.DataFrame({"x": 20_210_101_000_000 + RNG.integers(0, 10**10, N), "y": 1})
+    (left,) = draft_schema(frame).left_out
+    assert (left.read_as, left.shapes) == ("ids or telephone numbers", ("9" * 14,))

@@ -53,6 +53,15 @@ CASES = {
     "dash": (every_ninth("-", [account(x) for x in AMOUNTS]), every_ninth(None, AMOUNTS.tolist())),
     "sas": ([f"{at:%d%b%Y}".upper() for at in MOMENTS], [at.date() for at in MOMENTS]),
     "am_pm": ([f"{at:%m/%d/%Y %I:%M:%S %p}" for at in MOMENTS], MOMENTS),
+    "sas_moment": ([f"{at:%d%b%Y:%H:%M:%S}".upper() for at in MOMENTS], MOMENTS),
+    "oracle": ([f"{at:%d-%b-%y %I.%M.%S}.000000 {at:%p}".upper() for at in MOMENTS], MOMENTS),
+    "log": ([f"{at:%d/%b/%Y:%H:%M:%S}" for at in MOMENTS], MOMENTS),
+    "browser": ([f"{at.month}/{at.day}/{at.year}, {at:%I:%M:%S %p}" for at in MOMENTS], MOMENTS),
+    "weekday": ([f"{at:%A, %d %B %Y}" for at in MOMENTS], [at.date() for at in MOMENTS]),
+    "uhr": ([f"{at:%H.%M} Uhr" for at in MOMENTS], [at.time().replace(second=0) for at in MOMENTS]),
+    "heures": ([f"{at.hour}h{at:%M}" for at in MOMENTS], [at.time().replace(second=0) for at in MOMENTS]),
+    "mysql": (every_ninth("0000-00-00", [f"{at:%Y-%m-%d}" for at in MOMENTS]), every_ninth(None, [at.date() for at in MOMENTS])),
+    "sap": (every_ninth("00.00.0000", [f"{at:%d.%m.%Y}" for at in MOMENTS]), every_ninth(None, [at.date() for at in MOMENTS])),
     "no_day": (every_ninth("unknown", DAYS), every_ninth(None, [at.date() for at in MOMENTS])),
 }  # fmt: skip
 
@@ -101,6 +110,7 @@ def test_rows_have_the_values_that_were_meant(cases, name):
 @pytest.mark.parametrize(
     "name, words",
     [
+        ("mysql", "the text '0000-00-00' in 67 of 600 cells: read as missing"),
         ("unknown", "the text 'unknown' in 67 of 600 cells: read as missing"),
         ("total", "the text 'Total'"),
         ("no_day", "has dates or times, and the text 'unknown'"),

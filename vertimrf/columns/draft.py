@@ -26,11 +26,12 @@ from .listed import Listed
 from .notations import epoch
 from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
+from .notations.number_pattern import Pattern
 from .notations.plain import as_numbers, summed
 from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
-from .recognise import LISTED, Shape, recognise, written_dates
+from .recognise import LISTED, MOMENTS, Shape, recognise, written_dates
 from .rhythm import lost_rhythm
 from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
@@ -49,8 +50,12 @@ FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
 ENDLESS = [sign + text for sign in ("", "-", "+") for text in ("inf", "infinity")]
+# Numbers without a zero before the mark, as Stata and SAS write them.
+BARE = re.compile(r"-?\.")
 # Numbers of so many signs are all different in double precision.
 PRECISE = 15
+# A date of zeros, as MySQL and SAP write where there is none.
+NO_DATE = re.compile(r"0+([-./: ]0+){2,5}")
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
 # Numbers, and how many records have each.
@@ -192,6 +197,8 @@ def _drafted(
             numbers = written.numbers
         else:
             instants = calendar, written.notation.zone, written.numbers
+    if numbers is not None and written is None and texts and any(map(BARE.match, counts)):
+        format = str(Pattern.seen(counts, "."))
     if instants is not None:
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
@@ -211,7 +218,12 @@ def _drafted(
                 "those that are one number there count as one; list them as text, or leave the column out",
             )
         named = written is None or written.notation.may_identify
-        if not infinite and named and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
+        if (
+            not infinite
+            and named
+            and identify(numbers)
+            and written_dates(*_sorted(numbers)) is None
+        ):
             raise Excluded(
                 "has another whole number in nearly every record, as ids and telephone numbers have",
                 "ids or telephone numbers",
@@ -252,7 +264,11 @@ def _among(
     name: str, column: pa.ChunkedArray, found: Counted, flag: Flag, dates: DateOrder | None
 ) -> Attribute | None:
     """Numbers, dates or times, among which few texts without a digit stand for a missing value; None if the column has none."""
-    odd = {t: n for t, n in found.values.items() if not any(map(str.isdigit, t))}
+    odd = {
+        text: n
+        for text, n in found.values.items()
+        if not any(map(str.isdigit, text)) or NO_DATE.fullmatch(text)
+    }
     records = sum(found.values.values())
     rest = {text: n for text, n in found.values.items() if text not in odd}
     if not 0 < len(odd) <= FEW_TEXTS or sum(odd.values()) > records / 2 or len(rest) < 2:
@@ -481,7 +497,7 @@ def drafted_numbers(
         format is None
         and not clamp
         and (written := written_dates(values, counts))
-        and (written == "%Y%m%d" or not shape.grid)
+        and ("%d" in written or not shape.grid)
     ):
         return _written_numbers(name, numbers, missing, written, flag)
     if shape.codes and not shape.grid:
@@ -530,7 +546,8 @@ def _written_numbers(
 ) -> Attribute:
     """Dates or times that are written as whole numbers."""
     since = format in epoch.PER_SECOND
-    calendar: Calendar = "timestamp" if since else "time" if format == "%H%M" else "date"
+    exact = since or format in MOMENTS
+    calendar: Calendar = "timestamp" if exact else "time" if format == "%H%M" else "date"
     zone = "UTC" if since else None
     notation = of_moments(calendar, zone, format)
     moments: Counts = {}

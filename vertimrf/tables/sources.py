@@ -287,12 +287,24 @@ def _orc(path: Path, read: ReadOptions) -> Pieces:
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         file = ORCFile(str(path))
+        for name in columns:
+            if _has_instants(file.schema.field(name).type):
+                raise TableError(
+                    f"Column {name!r} of {path} is a TIMESTAMP, which is not read from ORC: a single one of a year before 1678 or "
+                    "after 2261 would refuse the file. Write the column as text or dates, or the table as Parquet."
+                )
         for i in range(file.nstripes):
             batch = file.read_stripe(i, columns=list(columns)).select(list(columns))
             check_sound(batch)
             yield batch
 
     return Pieces(tuple(ORCFile(str(path)).schema.names), str(path), batches)
+
+
+def _has_instants(kind: pa.DataType) -> bool:
+    """Whether cells of a type have timestamps in them."""
+    inner = (kind.field(i).type for i in range(kind.num_fields))
+    return pa.types.is_timestamp(kind) or any(map(_has_instants, inner))
 
 
 def _csv(path: Path, read: ReadOptions) -> Pieces:

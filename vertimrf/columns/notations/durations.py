@@ -76,9 +76,11 @@ class Durations(Notation):
             if not any(math.isnan(one.number(text)) for text in seen)
         ]
         fitting = [cls(_as_seen(one.pattern, counts)) for one in fitting]
-        # That which writes most texts as they are; of several, the first.
+        # That which writes most texts as they are, and half of them at least; of several, the first.
         same = [sum(one.text(one.number(text)) == text for text in seen) for one in fitting]
         for one in sorted(fitting, key=lambda one: -same[fitting.index(one)]):
+            if 2 * same[fitting.index(one)] < len(seen):
+                break
             numbers: dict[float, int] = {}
             for text, count in counts.items():
                 number = one.number(text)
@@ -102,7 +104,8 @@ class Durations(Notation):
             longest: the longest duration.
         """
         if self.pattern in (POSTGRES, PYTHON):
-            return any("day" in text for text in counts)
+            # Days alone are numbers with a unit.
+            return any("day" in text for text in counts) and any(":" in text for text in counts)
         if self.pattern.startswith("[m"):
             # Hours and minutes have no decimals.
             return any("." in text for text in counts)

@@ -104,6 +104,9 @@ class Marked(Notation):
 
         mark, other = self.mark, ",.".replace(self.mark, "")
         texts = pc.replace_substring(texts, "\u2212", "-")
+        # A plus is a sign after cents; 85+ is 85 and more.
+        texts = pc.replace_substring_regex(texts, r"([.,]\d\d)\+$", r"\1")
+        texts = pc.replace_substring_regex(texts, r"^([^()-]*\d[^()-]*)-$", r"-\1")
         texts = pc.replace_substring_regex(
             texts,
             rf"^({SPACE}\p{{Sc}}?{SPACE})\(([^()+-]*)\)({SPACE}\p{{Sc}}?{SPACE})$",

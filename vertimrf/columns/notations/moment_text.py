@@ -38,7 +38,7 @@ USUAL_ISO = {
 # Digits of microseconds.
 MICRO = 6
 # Codes that may lack their leading zero, and names.
-UNPADDED, NAMES = "dmHI", "bB"
+UNPADDED, NAMES = "dmHI", "bBaA"
 PARTS = {
     **dict.fromkeys("dmHIMSy", r"\d{1,2}"),
     "Y": r"\d{4}",

@@ -25,12 +25,23 @@ if TYPE_CHECKING:
 DATES = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
-    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
+    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
+# As SAS, Oracle, SQL Server, web servers, browsers and e-mail write them.
+OF_TOOLS = (
+    *("%d%b%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S.%f", "%d%b%y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p"),
+    *("%b %d %Y %I:%M%p", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y %H:%M:%S"),
+    *("%a %b %d %H:%M:%S %Y", "%d.%m.%Y, %H:%M", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
+    *("%m/%d/%Y, %I:%M:%S %p", "%d.%m.%Y %H:%M Uhr", "%d.%m.%Y %H.%M Uhr"),
+)
 # Those of ISO 8601 but for the name of the time zone, which Python does not read.
 ZONED = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%dT%H:%M:%S UTC", "%Y-%m-%d %H:%M UTC")
-CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M:%S.%f %p")
+CLOCKS = (
+    *("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M:%S.%f %p"),
+    *("%H:%M Uhr", "%H.%M Uhr", "%Hh%M", "%H%Mh"),
+)
+FORMS = (*CLOCKS, *ZONED, *map("".join, itertools.product(DATES, TIMES)), *OF_TOOLS)
 
 
 @dataclass(frozen=True)
@@ -68,9 +79,9 @@ class Moments(Notation):
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
         """See :class:`Notation`."""
         fitting: list[tuple[str, Calendar, dict[float, int]]] = []
-        for form in (*CLOCKS, *ZONED, *map("".join, itertools.product(DATES, TIMES))):
+        for form in FORMS:
             calendar: Calendar = (
-                "time" if form in CLOCKS else "timestamp" if ":" in form else "date"
+                "time" if form in CLOCKS else "timestamp" if "%M" in form else "date"
             )
             moments: dict[float, int] = {}
             with suppress(ValueError):
@@ -148,6 +159,9 @@ class Moments(Notation):
         import pyarrow.compute as pc
 
         pattern = self.pattern or self._iso
+        encoded = values.dictionary_encode()
+        if 2 * len(encoded.dictionary) < len(values):
+            return self.written(encoded.dictionary).take(encoded.indices)
         whole = not pa.types.is_floating(values.type) or self.kind == "date"
         return written(
             self.kind,

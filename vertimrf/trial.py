@@ -69,7 +69,9 @@ PLANNING_COUNT_NOISE = 50.0
 
 # The server's timings follow from messages. A party's timings follow from its table, and stay with
 # it in a deployment.
-TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
+TIMED = (
+    "it has exact timings of phases that read tables, which depend on the data: do not publish it"
+)
 
 LOG = logging.getLogger(__name__)
 

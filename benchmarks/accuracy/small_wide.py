@@ -95,26 +95,35 @@ def broken(frame, rows, pair):
     return sum(tuple(row) not in seen for row in made) / max(len(made), 1)
 
 
+def left(true, found):
+    """Synthetic over true, median of the strongest correlations."""
+    true, found = np.nan_to_num(true), np.nan_to_num(found)
+    strongest = np.argsort(-np.abs(true))[:STRONGEST]
+    return float(np.median(found[strongest] / true[strongest]))
+
+
 def compared(name, frame, parties, seed):
     """The figures of one run, by name."""
     rows, seconds = synthesized(frame, parties, seed)
     kept = [column for column in frame if column in rows]
     true, found = frame[kept].corr().to_numpy(), rows[kept].corr().to_numpy()
     inside = np.triu(np.ones(true.shape, bool), 1)
+    across = np.zeros_like(inside)
     if parties == 2:
         one = np.array([c in list(frame)[: frame.shape[1] // 2] for c in kept])
-        inside &= one[:, None] == one[None, :]
+        across = inside & (one[:, None] != one[None, :])
+        inside &= ~across
+    more = {"left across": left(true[across], found[across])} if parties == 2 else {}
     true, found = (np.nan_to_num(each[inside]) for each in (true, found))
-    strongest = np.argsort(-np.abs(true))[:STRONGEST]
     off = np.abs(rows[kept].mean() - frame[kept].mean()) > 0.25 * np.abs(frame[kept].mean())
     maps = [broken(frame, rows, pair) for pair in MAPS.get(name, ())]
     return {
-        "left of the strongest": float(np.median(found[strongest] / true[strongest])),
+        "left of the strongest": left(true, found),
         "false": int(((np.abs(true) < 0.05) & (np.abs(found) > 0.2)).sum()),
         "turned": int(((np.abs(true) > 0.15) & (np.sign(true) * found < -0.1)).sum()),
         "means off by a quarter": int(off.sum()),
         "seconds": seconds,
-    } | ({"broken": float(np.mean(maps))} if maps else {})
+    } | (more | {"broken": float(np.mean(maps))} if maps else more)
 
 
 def rows(size):
@@ -132,7 +141,7 @@ def rows(size):
 
 def main():
     options = arguments(__doc__, quick="two tables, one seed").parse_args()
-    finish(rows(options.size), "small wide", options)
+    finish(rows(options.size), "small_wide", options)
 
 
 if __name__ == "__main__":

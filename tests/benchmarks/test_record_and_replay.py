@@ -23,6 +23,9 @@ from benchmarks.audit.tight import (
 from vertimrf.privacy.ledger import Kind
 from vertimrf.releases.register import KINDS, kind_of
 
+# They play whole runs, again and again.
+pytestmark = pytest.mark.slow
+
 # A mistake of each new sort is planted in the fast tests; the slow ones plant all.
 SOME = (
     "a record enters two sketches under a key",

@@ -1,8 +1,10 @@
 """Columns as other tools write them: from the file or frame, over a draft and codes, to rows with the values that were meant."""
 
 import datetime as dt
+import json
 import uuid
 import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,23 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf import draft_schema
 from vertimrf.columns.calendar import to_number
+from vertimrf.columns.cells import EVERY_DIGIT
+from vertimrf.columns.column import Attribute
 from vertimrf.columns.notations import epoch
 from vertimrf.columns.notations.durations import DAYS, HOURS, ISO, MINUTES, PATTERNS, Durations
 from vertimrf.columns.notations.epoch import PER_SECOND, Epoch
 from vertimrf.columns.notations.moments import ZONED, Moments
 from vertimrf.columns.notations.register import named, of_moments
 from vertimrf.columns.read import read_attribute
+from vertimrf.columns.text import MISSING
 from vertimrf.errors import SchemaError
 from vertimrf.server.rows import decode_pieces
-from vertimrf.tables.apart import told_apart
+from vertimrf.tables.arrow import Pieces
 from vertimrf.tables.before_1900 import BelowZero
+from vertimrf.tables.codebook import Variable, remarks, told_apart
+from vertimrf.tables.databases import _numeric
 from vertimrf.tables.ids import IdKeys, digested
 from vertimrf.tables.infer import read_arrow
+from vertimrf.tables.objects import _only_numbers, from_objects, of_one_type
 from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.sources import open_pieces
 
@@ -132,6 +140,15 @@ def test_excel_dates_before_1900_are_dates(tmp_path):
     assert column.to_pylist() == BORN
     _, made = rows_of(attribute, column)
     assert made.type == pa.date32()
+
+
+def test_day_zero_is_a_date_where_its_format_is_that_of_a_date(tmp_path):
+    """openpyxl writes 1899-12-30 as 0, as LibreOffice does."""
+    early = [dt.date(1899, 12, 30), dt.date(1850, 1, 1), dt.date(1950, 1, 1)]
+    path = workbook(tmp_path, [early[i % 3] for i in range(30)], "yyyy-mm-dd")
+    assert read_arrow(path)["x"].to_pylist() == [early[i % 3] for i in range(30)]
+    path = workbook(tmp_path, [dt.time(), dt.time(8)] * 15, '[$-409]hh:mm:ss" o day"')
+    assert read_arrow(path)["x"].to_pylist() == [dt.time(), dt.time(8)] * 15
 
 
 @pytest.mark.parametrize("days", [-700_000, -1e9])
@@ -642,6 +659,142 @@ def test_numbers_of_14_digits_that_are_no_moments_are_ids():
     frame = pd.DataFrame({"x": 20_210_101_000_000 + RNG.integers(0, 10**10, N), "y": 1})
     (left,) = draft_schema(frame).left_out
     assert (left.read_as, left.shapes) == ("ids or telephone numbers", ("9" * 14,))
+
+
+def test_durations_that_fastparquet_writes_as_times_of_day_are_durations(tmp_path):
+    """Its header says so of the frame's columns; a column of times of day stays that."""
+    stays = pa.array(STAYS * 10**6, pa.int64()).cast(pa.time64("us"))
+    said = [
+        {"name": name, "numpy_type": kind}
+        for name, kind in (("x", "timedelta64[ns]"), ("y", "object"))
+    ]
+    metadata = {b"pandas": json.dumps({"columns": said}).encode()}
+    table = pa.table({"x": stays, "y": pa.array([dt.time(i % 24) for i in range(N)])})
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "t.parquet")
+    read = read_arrow(str(tmp_path / "t.parquet"))
+    assert read.schema.types == [pa.duration("us"), pa.time64("us")]
+    assert [stay.total_seconds() for stay in read["x"].to_pylist()] == STAYS.tolist()
+    pq.write_table(table.replace_schema_metadata({b"pandas": b"[1"}), tmp_path / "t.parquet")
+    assert read_arrow(str(tmp_path / "t.parquet")).schema.types[1] == pa.time64("us")
+
+
+def test_times_with_digits_after_the_second_are_times_of_day(tmp_path):
+    clocks = [f"{hour:02}:15:00.000000000" for hour in RNG.integers(0, 24, N)]
+    (tmp_path / "t.csv").write_text("\n".join(["x", *clocks, ""]))
+    attribute, column, _ = drafted(str(tmp_path / "t.csv"))
+    assert attribute.instants == ("time", None)
+    numbers, _ = attribute.numbers(column, "x")
+    assert numbers.tolist() == [int(clock[:2]) * 3600 + 900 for clock in clocks]
+
+
+def test_numbers_of_any_precision_keep_their_digits():
+    """PostgreSQL's NUMERIC, which its driver gives as text."""
+    large = [2**64 - 1, 0, 7, 2**63] * 100
+    exact = ["1234567890123456.7801", "1234567890123456.7811"] * 200
+    table = pa.table(
+        {
+            "large": pa.chunked_array([_numeric(pa.array(map(str, large)))]),
+            "exact": pa.chunked_array([_numeric(pa.array(exact))]),
+            "short": pa.chunked_array([_numeric(pa.array(["0.10", None, "19.99", "NaN"] * 100))]),
+        }
+    )
+    pieces = Pieces(
+        tuple(table.column_names),
+        "t",
+        lambda names, _: iter(table.select(list(names)).to_batches()),
+    )
+    draft = draft_schema(pieces)
+    whole, *_ = draft.schema.attributes
+    assert whole.values == (0, 7, 2**63, 2**64 - 1)
+    assert whole.encoder("x")(table["large"]).tolist() == [3, 0, 1, 2] * 100
+    assert any("more digits than double precision tells apart" in str(flag) for flag in draft.flags)
+    short = next(a for a in draft.schema.attributes if a.name == "short")
+    assert (short.values, short.missing) == ((0.1, 19.99), True)
+    assert short.encoder("x")(table["short"]).tolist() == [0, -1, 1, -1] * 100
+    read = of_one_type(table["exact"])
+    assert set(map(str, read.to_pylist())) == set(exact)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-(10**45), 10**45), st.integers(0, 45)), min_size=1, max_size=8)
+)
+def test_each_number_of_any_precision_is_read_on_its_own(parts):
+    """Whatever stands beside it: else a record would decide how others are read. All digits count that the types hold."""
+    texts = [format(Decimal(whole).scaleb(-places, EVERY_DIGIT), "f") for whole, places in parts]
+    together = _numeric(pa.array(texts))
+    alone = [_numeric(pa.array([text])) for text in texts]
+    assert together.to_pylist() == [cell.to_pylist()[0] for cell in alone]
+    for text, cell in zip(texts, alone, strict=True):
+        before, _, after = text.lstrip("-").partition(".")
+        if len(after) <= 38 and len(before) <= (37 if after else 76):
+            (value,) = cell.to_pylist()
+            assert Decimal(repr(value) if isinstance(value, float) else value) == Decimal(text)
+
+
+def test_decimals_of_a_frame_keep_their_digits():
+    """As objects of Python: those that double precision holds are numbers in it."""
+    cells = [Decimal("1234567890123456.7801"), Decimal("0.10"), Decimal(7), None]
+    column = pa.chunked_array([from_objects(cells, True)[0]])
+    assert of_one_type(column).to_pylist() == cells
+    attribute = Attribute.categorical("x", ["1234567890123456.7801", "0.1", "7"])
+    assert attribute.encoder("x")(column).tolist() == [0, 1, 2, MISSING]
+
+
+def test_numbers_of_any_precision_are_listed_as_texts():
+    """As a draft advises: their texts have no zeros at the end."""
+    texts = ["1234567890123456.7801", "12345678901234567890", "7", "0.1", "1" + "0" * 40]
+    attribute = Attribute.categorical("x", texts)
+    column = _numeric(pa.array([*texts, "12345678901234567890.000", "NaN", None]))
+    codes = attribute.encoder("x")(pa.chunked_array([column]))
+    assert codes.tolist() == [0, 1, 2, 3, 4, 1, MISSING, MISSING]
+
+
+def test_numbers_too_long_for_any_type_are_numbers_in_double_precision():
+    column = _numeric(pa.array(["9" * 50 + ".5", "0." + "0" * 60 + "1", "1.5", None]))
+    assert of_one_type(pa.chunked_array([column])).to_pylist() == [1e50, 1e-61, 1.5, None]
+    column = _numeric(pa.array(["12345678901234567.5", "-Infinity", "1.5"]))
+    assert of_one_type(pa.chunked_array([column])).to_pylist() == [
+        12345678901234567.5,
+        -np.inf,
+        1.5,
+    ]
+
+
+def test_numbers_that_double_precision_holds_are_no_objects():
+    """A column of them is taken over as it is, also cut into slices."""
+    column = pa.chunked_array(
+        [
+            _numeric(pa.array(["0.5", None, "2", "3.25"])).slice(1),
+            _numeric(pa.array([], pa.string())),
+        ]
+    )
+    assert _only_numbers(column).to_pylist() == of_one_type(column).to_pylist() == [None, 2.0, 3.25]
+    mixed = pa.chunked_array([from_objects([1.5, "a"], True)[0]])
+    assert _only_numbers(mixed) is None
+
+
+@pytest.mark.parametrize(
+    "labels, level, missing, coded",
+    [
+        ({1: "yes", 2: "no", 3: "yes"}, "scale", (), True),
+        ({1: "good", 2: "bad", 8: "refused", 9: "unknown"}, "scale", ((8, 9),), True),
+        ({1: "never", 7: "always"}, "scale", (), False),
+        ({98: "98 or more"}, "scale", (), False),
+        ({0.5: "half", 1.5: "more"}, "scale", (), False),
+        ({1: "never", 7: "always"}, "nominal", (), True),
+        ({1: "never", 7: "always"}, "unknown", (), True),
+        ({9: "unknown"}, "nominal", ((9, 9),), False),
+        ({"a": "refused"}, "scale", (), False),
+    ],
+)
+def test_labels_without_gaps_make_codes_of_a_scale(labels, level, missing, coded):
+    variable = Variable("x", labels=tuple(labels.items()), level=level, missing=missing)
+    assert variable.coded == coded
+    assert bool(variable.texts) == coded
+    values = {code for code in labels if not any(low <= code <= high for low, high in missing)}
+    assert variable.unread == (not coded and bool(values))
+    assert bool(remarks([variable])) == variable.unread
 
 
 EVERY_DAY = np.datetime64("2015-01-05") + RNG.integers(0, 2800, 2000)

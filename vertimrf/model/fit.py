@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import check_fields
 from ..arrays import Flags, Floats, Ints, Pair
 from ..errors import ModelError
-from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_counts
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
@@ -127,7 +127,7 @@ class FitOptions:
     progress: Callable[[int, int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        check_types(self, ModelError)
+        check_fields(self, ModelError)
         weight, least = self.proximal_weight, self.min_improvement
         if (
             not (weight > 0 and math.isfinite(weight))

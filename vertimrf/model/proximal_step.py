@@ -25,7 +25,7 @@ from ..kernels import proximal_step as descent
 from ..kernels.jit import in_slices
 from .descent import OUT_OF_RANGE, Curvature, minimise
 from .junction_tree import JunctionTree
-from .measurement import UNMEASURED, BinMap, Measurement
+from .measurement import UNMEASURED, BinMap, Measurement, bin_of_value
 from .propagation import Propagation
 
 Attributes = tuple[int, ...]
@@ -537,6 +537,6 @@ def _cell_map(
     shape = measurement.counts.shape
     for axis, (a, its) in enumerate(zip(measurement.attributes, bins, strict=True)):
         place = attributes.index(a)
-        step = (np.arange(sizes[place]) if its is None else its) * math.prod(shape[axis + 1 :])
+        step = bin_of_value(its, sizes[place]) * math.prod(shape[axis + 1 :])
         out = out + step.reshape([-1 if k == place else 1 for k in range(len(sizes))])
     return out

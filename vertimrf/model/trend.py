@@ -31,7 +31,7 @@ from .copula import (
     told_by,
 )
 from .jointly import together
-from .measurement import BinMap, Measurement
+from .measurement import BinMap, Measurement, bin_of_value
 
 # A table's change with the correlation is a difference over twice this step.
 STEP = 1e-3
@@ -169,7 +169,7 @@ def _read(m: Measurement, cuts: Mapping[int, Cut], total: float) -> _Read | None
 
 def _bins(cut: Cut, measured: BinMap | None) -> Integers:
     """A measurement's map value -> bin."""
-    return np.arange(len(cut.counts)) if measured is None else measured
+    return bin_of_value(measured, len(cut.counts))
 
 
 def _masses(counts: Floats, bins: Integers, total: float) -> Floats:

@@ -124,7 +124,10 @@ class Alike:
             np.nanmax(self.some, axis=1, keepdims=True),
         )
         with np.errstate(all="ignore"):
+            wide = (high - low)[:, 0]
             risen = (self.some - low) / (high - low)
+        # Constant columns, and those with infinite numbers, follow from none.
+        apt = (wide > 0) & np.isfinite(wide)
         done: set[int] = set()
         for sign, scaled in ((1, risen), (-1, 1 - risen)):
             ours, sizes = self._sums(risen)
@@ -134,9 +137,9 @@ class Alike:
                 near = NEAR * max(sizes[b], 1e-9)
                 first, last = np.searchsorted(ours[order], [theirs[b] - near, theirs[b] + near])
                 for a in sorted(order[first:last].tolist()):
-                    if a >= b or a in done or b in done:
+                    if a >= b or a in done or b in done or not (apt[a] and apt[b]):
                         continue
-                    line = self._line(a, b, sign, float((high - low)[b, 0] / (high - low)[a, 0]))
+                    line = self._line(a, b, sign, float(wide[b] / wide[a]))
                     if line is not None:
                         done.add(b)
                         yield self.names[b], self.names[a], *line

@@ -140,7 +140,7 @@ def page(found, count):
         off = " | ".join(f"{figures[share][0]:+,.0f}" for share in SHARES)
         seconds = min(one for _, one, _ in figures.values())
         size = max(sent for *_, sent in figures.values())
-        lines.append(f"| {name} | {off} | {seconds:.2f} | {size:,} |")
+        lines.append(f"| {name} | {off} | {seconds:.2g} | {size:,} |")
     return "\n".join(lines)
 
 

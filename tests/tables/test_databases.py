@@ -156,11 +156,8 @@ def test_every_command_takes_a_query(begun, address, tmp_path):
 
 
 # The protocol is the same for all; each takes seconds.
-@pytest.mark.parametrize(
-    "address",
-    [pytest.param(kind, marks=() if kind == "sqlite" else pytest.mark.slow) for kind in KINDS],
-    indirect=True,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("address", KINDS, indirect=True)
 def test_a_run_from_a_query_that_is_killed_gives_the_message_of_the_file(
     begun, address, tmp_path, monkeypatch
 ):

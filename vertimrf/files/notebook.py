@@ -16,4 +16,5 @@ def as_html(shown: object, text: str = "") -> str:
         HTML without markup from ``text`` or from names of columns.
     """
     heading = f"<p><b>{escape(repr(shown).strip('<>'))}</b></p>"
-    return "".join([heading, *(["<pre>", escape(text), "</pre>"] if text else [])])
+    more = escape(text)
+    return heading + (f"<pre>{more}</pre>" if more else "")

@@ -85,7 +85,9 @@ def test_correlations_are_near_the_truth_where_cells_lose_them(case, monkeypatch
     assert np.abs(across(whole, rows_of(whole, codes).codes)).max() < CORRELATION / 3
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) for seed in range(6)])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
 def test_independent_columns_get_no_false_links(seed):
     """144 pairs of 24 columns, within three standard errors as stated. Noise and secret are fixed."""
     schema = schema_of(one=(16,) * 12, two=(16,) * 12)

@@ -55,8 +55,7 @@ def sample(
     draws: int | None,
     trust: str | None,
     like: Sequence[str],
-    csv_safe: bool,
-    plain: bool,
+    **form: bool,
 ) -> None:
     """Draw more rows from a saved model, also under conditions. This has no privacy cost."""
     import numpy as np
@@ -66,6 +65,7 @@ def sample(
     from ..tables.conditions import read_conditions
     from ..tables.write import check_output, table_files, write_table
 
+    csv_safe, plain = form["csv_safe"], form["plain"]
     # One of both may have another format.
     results = [path for path in (out, trust) if path]
     safe = {path: csv_safe and ".csv" in check_output(path) for path in results}

@@ -667,3 +667,36 @@ def test_save_and_load(tmp_path):
 def test_size_of_a_tree():
     tree = junction_tree((4, 5, 6), [(0, 1), (1, 2)])
     assert (len(tree.cliques), tree.cells, tree.largest, tree.treewidth) == (2, 50, 30, 1)
+
+
+def test_a_fit_whose_factors_leave_the_range_ends_with_the_model_before(monkeypatch):
+    """A run's budget is spent by then. Example: the third step finds that the second one's factors are
+    out of range.
+    """
+    rng = np.random.default_rng(0)
+    counts = rng.uniform(0, 100, (4, 4))
+    measured = [
+        Measurement((a, a + 1), (None, None), counts + rng.normal(0, 1, (4, 4)), 1.0)
+        for a in range(3)
+    ]
+    steps = FitOptions(steps=3, min_improvement=0.0)
+    once = fit((4,) * 4, measured, 800.0, options=replace(steps, steps=1))
+    taken, step = [], Dual.step
+
+    def failing(after):
+        def stepped(self, *given):
+            taken.append(self)
+            if len(taken) > after:
+                raise ModelError("out of range")
+            return step(self, *given)
+
+        monkeypatch.setattr(Dual, "step", stepped)
+        taken.clear()
+        return fit((4,) * 4, measured, 800.0, options=steps)
+
+    ended = failing(2)
+    assert len(taken) == 3
+    assert ended.loss == pytest.approx(once.loss, rel=1e-9)
+    np.testing.assert_allclose(ended.marginal((0, 3)), once.marginal((0, 3)), rtol=1e-6)
+    with pytest.raises(ModelError, match="out of range"):
+        failing(0)

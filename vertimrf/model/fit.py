@@ -247,7 +247,8 @@ def _descend(
     warm: bool,
     options: FitOptions,
 ) -> Floats:
-    """Take proximal steps until they gain too little; see :func:`fit`.
+    """Take proximal steps until they gain too little, or leave the range of double precision; see
+    :func:`fit`.
 
     Returns:
         The model's expected counts, flat over the measurements' cells [float64].
@@ -268,12 +269,21 @@ def _descend(
     if any(m.trend for m in measurements):
         parts.append(_per_cell(measurements, [m.trend for m in measurements]) > 0)
     misfit, gain = dual.misfits(expected, parts), 1.0
-    unfollowed = np.ones_like(theta)
+    unfollowed, held = np.ones_like(theta), (dual.factors.logs.copy(),) * 2
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
         tolerance = max(options.tolerance, EARLY * min(gain, 1.0))
-        theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        try:
+            theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
+        except ModelError:
+            if not step:
+                raise
+            # The step before this one made factors that are out of range. The model before it is
+            # the last that can be computed.
+            dual.factors.logs[:] = held[0]
+            return dual.calibrate_at_factors()
+        held = held[1], dual.factors.logs.copy()
         before, misfit = misfit, dual.misfits(expected, parts)
         gain = float((before - misfit).max())
         least = min_improvement

@@ -29,6 +29,7 @@ DEPENDS = {
     "bars": ACCURACY,
     "message size": ACCURACY,
     "peers": "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/server",
+    "sets": "vertimrf/kernels vertimrf/party/alignment.py vertimrf/sketch.py",
     "utility": f"{ACCURACY} vertimrf/utility",
 }
 

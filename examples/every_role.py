@@ -9,17 +9,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from vertimrf.columns.column import Attribute
-from vertimrf.keys import PrivateKey, PublicKeys
-from vertimrf.message import Message
-from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret, open_envelope, seal_secret
-from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Schema
-from vertimrf.plan.summary import summary
-from vertimrf.server.result import Result
-from vertimrf.server.server import Server
+from vertimrf import (
+    Attribute,
+    Message,
+    Party,
+    PlanOptions,
+    PrivateKey,
+    PublicKeys,
+    Result,
+    Schema,
+    Secret,
+    Server,
+    make_plan,
+    open_envelope,
+    seal_secret,
+    summary,
+)
 
 
 def main(records: int = 5000) -> Result:

@@ -37,6 +37,20 @@ def state(tmp_path_factory):
         yield folder
 
 
+@pytest.fixture
+def somebody_else(monkeypatch):
+    """Gives a file or folder to another user. Only root can: for others, this user is another one than he was."""
+    me = os.geteuid()
+
+    def give(path):
+        if me:
+            monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+        else:
+            os.chown(path, 2, -1)
+
+    return give
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_core(request):
     """With ``-n`` a process has one core, where threads only wait for each other; tests of threads ask for some."""

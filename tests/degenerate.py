@@ -1,5 +1,6 @@
 """Messages that keep to the form and say something extreme, and what the server makes of them."""
 
+import functools
 import itertools
 import json
 import math
@@ -52,8 +53,9 @@ def schema(columns, **stated):
     )
 
 
-def plans():
-    """A small plan of every encoder and of every kind of schema, by name."""
+@functools.cache
+def planned():
+    """A schema and options for a small plan of every encoder and of every kind of schema, by name."""
     mixed = {"hospital": {"a": 3, "b": 2, "one": 1}, "insurer": {"x": 2, "y": -4}}
     three = mixed | {"registry": {"p": 2, "q": 2}}
     long = {"hospital": {"a": 70, "b": 2}, "insurer": {"x": -70, "y": 2}}
@@ -74,7 +76,7 @@ def plans():
         impossible=[Impossible.of(a={"below": 2}, y=1)],
         rules=["a < b"],
     )
-    made = {
+    return {
         "count sketches": (schema(mixed), {"keys": 64}),
         "count sketches of three": (schema(three), {"keys": 64}),
         "count sketches of all people": (schema(three), {"keys": 64, "population": "outer"}),
@@ -101,20 +103,29 @@ def plans():
         "nothing varies": (schema({"hospital": {"a": 1}, "insurer": {"x": 1}}), {}),
         "one party varies": (schema({"hospital": {"a": 1}, "insurer": {"x": 3, "y": 2}}), {}),
     }
-    out = {
-        name: plan_with(
-            of,
-            **{"epsilon": 2.0, "expected_records": EXPECTED, "nonce": name, "tau": 1000}
-            | ({"shares": SHARES} if crossing_pairs(of) else {})
-            | options,
+
+
+TWO_BINS = " in two bins"
+NAMES = (
+    *planned(),
+    *(f"{name}{TWO_BINS}" for name in ("long domains", "encrypted counts of long domains")),
+    "local contrasts",
+)
+
+
+@functools.cache
+def plan_of(name):
+    """The plan of one of :data:`NAMES`, made when it is first asked for."""
+    if name.endswith(TWO_BINS):
+        return in_two_bins(plan_of(name.removesuffix(TWO_BINS)))
+    if name == "local contrasts":
+        plan = plan_of("contrasts")
+        return replace(
+            plan, local=tuple(structs.replace(one, contrasts=True) for one in plan.local)
         )
-        for name, (of, options) in made.items()
-    }
-    for name in ("long domains", "encrypted counts of long domains"):
-        out[f"{name} in two bins"] = in_two_bins(out[name])
-    contrasted = out["contrasts"]
-    local = tuple(structs.replace(one, contrasts=True) for one in contrasted.local)
-    return out | {"local contrasts": replace(contrasted, local=local)}
+    of, options = planned()[name]
+    usual = {"epsilon": 2.0, "expected_records": EXPECTED, "nonce": name, "tau": 1000}
+    return plan_with(of, **usual | ({"shares": SHARES} if crossing_pairs(of) else {}) | options)
 
 
 def in_two_bins(plan):

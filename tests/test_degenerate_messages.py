@@ -1,6 +1,5 @@
 """Messages that are well-formed and extreme: a result, or a typed error that names the party."""
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +16,6 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.releases.count_sketches import estimation
 from vertimrf.releases.count_sketches.intersections import Cells
 
-PLANS = functools.cache(degenerate.plans)
-
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
@@ -28,17 +25,17 @@ def few_rows(monkeypatch):
 
 def drawn(name, seed, folder):
     """The outcome of one draw."""
-    plan = PLANS()[name]
+    plan = degenerate.plan_of(name)
     return outcome(plan, Draw(np.random.default_rng(seed)).messages(plan), folder)[0]
 
 
-@pytest.mark.parametrize("name", list(PLANS()))
+@pytest.mark.parametrize("name", degenerate.NAMES)
 def test_extreme_messages_give_a_result_or_an_error_that_names_the_party(name, tmp_path):
     assert "result" in [drawn(name, seed, tmp_path) for seed in range(14)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(PLANS()))
+@pytest.mark.parametrize("name", degenerate.NAMES)
 def test_many_extreme_messages(name, tmp_path):
     for seed in range(100_000, 100_200):
         drawn(name, seed, tmp_path)
@@ -52,7 +49,7 @@ def read(message, plan):
 @pytest.fixture
 def sound():
     """A plan, and the hospital's message of 100 records of few values each."""
-    plan = PLANS()["count sketches"]
+    plan = degenerate.plan_of("count sketches")
     draw = Draw(np.random.default_rng(0))
     draw.levels_kind = "low"
     message = draw.message(plan, 0, 100, 0)
@@ -90,7 +87,7 @@ def test_bins_are_those_that_follow(sound, bins):
 
 
 def test_contrasts_of_one_bin_are_no_measurement():
-    plan = PLANS()["contrasts"]
+    plan = degenerate.plan_of("contrasts")
     ones = np.ones((sum(plan.sketch.sizes), sum(plan.sketch.sizes)))
     bins = [(np.arange(size),) for size in plan.sketch.sizes]
     bins[1] = (np.zeros(2, np.int64),)
@@ -127,7 +124,7 @@ def test_a_pair_that_contradicts_single_attributes_is_refused(sound):
 
 
 def test_contrasts_of_more_records_than_there_are_are_refused():
-    plan = PLANS()["local contrasts"]
+    plan = degenerate.plan_of("local contrasts")
     sigma, unit = plan.local[1].one_way_sigma, plan.local[1].unit_sigma
     counts = np.array([50, 50])
     for most, refused in ((round(15 * unit), False), (round(25 * unit) + 100, True)):
@@ -169,7 +166,7 @@ def test_a_contrast_of_one_value_is_no_evidence():
 def test_a_long_domain_of_rare_values_has_halves_of_its_values(name, tmp_path, monkeypatch):
     """Merged they are one value, of which a contrast would say nothing."""
     monkeypatch.setattr(degenerate, "COUNTS", ("even",))
-    plan, draw = PLANS()[name], Draw(np.random.default_rng(0), "near")
+    plan, draw = degenerate.plan_of(name), Draw(np.random.default_rng(0), "near")
     messages = [draw.message(plan, party, 40, 0) for party in (0, 1)]
     assert [sorted(set(maps[0].tolist())) for m in messages for maps in m.bins][::2] == [
         [0, 1],
@@ -180,7 +177,7 @@ def test_a_long_domain_of_rare_values_has_halves_of_its_values(name, tmp_path, m
 
 def test_randomised_responses_of_different_numbers_of_rows_name_the_parties(tmp_path, monkeypatch):
     monkeypatch.setattr(degenerate, "COUNTS", ("even",))
-    plan, draw = PLANS()["randomised responses"], Draw(np.random.default_rng(0), "near")
+    plan, draw = degenerate.plan_of("randomised responses"), Draw(np.random.default_rng(0), "near")
     messages = [draw.message(plan, party, 40, rows) for party, rows in ((0, 30), (1, 7))]
     (told, sentence) = outcome(plan, messages, tmp_path)
     assert told == "told", sentence

@@ -16,7 +16,7 @@ from pages import Figures, contradictions
 
 import vertimrf
 from vertimrf import Attribute, Schema, Synthesizer
-from vertimrf.errors import SchemaError
+from vertimrf.errors import ModelError, SchemaError
 from vertimrf.model.fit import FitOptions
 from vertimrf.plan import value_files
 from vertimrf.plan.verdict import verdict
@@ -225,6 +225,37 @@ def test_a_condition_that_no_row_can_have_is_refused_with_what_is_near():
         assert said in refused(*words), condition
     for twice in ("adr>=1 --where adr>2 --where adr>=3", "nights=2 --where nights>=3"):
         assert "asks twice" in refused(f"sample hotel.vmrf --out none.csv --where {twice}")
+
+
+@pytest.mark.parametrize("pair", [(2, 3), slice(2, 3)])
+def test_a_pair_that_may_be_a_range_is_refused_with_how_to_write_it(hotel, pair):
+    with pytest.raises(
+        SchemaError, match=r'write \{"from": 2, "to": 3\} for the range, or \[2, 3\]'
+    ):
+        hotel.sample(5, given={"nights": pair})
+    assert hotel.sample(5, given={"country": ("PRT", "ESP")}).num_rows == 5
+
+
+def test_a_marginal_has_labels_and_is_drawn_beside_the_truth(hotel, everything):
+    figures = pytest.importorskip("matplotlib.figure")
+    names = ["nights", "country"]
+    labels = hotel.labels(names)
+    assert labels == [tuple("1234567"), ("PRT", "ESP", "FRA", "other")]
+    figure = hotel.plot("nights", real=everything)
+    assert isinstance(figure, figures.Figure)
+    bars = [group for group in figure.axes[0].containers if hasattr(group, "patches")]
+    model, true = ([bar.get_height() for bar in group.patches] for group in bars)
+    np.testing.assert_allclose(model, hotel.marginal("nights"))
+    assert true == everything["nights"].value_counts().sort_index().tolist()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == [*labels[0]]
+    maps = hotel.plot(names, real=everything).axes
+    crossed = pd.crosstab(everything["nights"], everything["country"])[[*labels[1]]]
+    for axes, table in zip(maps[:2], (hotel.marginal(names), crossed), strict=True):
+        np.testing.assert_allclose(np.asarray(axes.images[0].get_array()), table)
+    with pytest.raises(ModelError, match="one column or of two, not of 3"):
+        hotel.plot([*names, "day"])
+    with pytest.raises(SchemaError, match=r"The real table.*nights"):
+        hotel.plot("nights", real=everything[["day"]])
 
 
 def people():
@@ -942,14 +973,34 @@ def test_the_lists_of_a_schema_are_limited_together(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "options, wrong, words",
     [
-        (vertimrf.PlanOptions, {"expected_records": "x"}, "expected_records is 'x' (expected `int"),
-        (vertimrf.PlanOptions, {"shares": (0.5, 0.5)}, "of length 3"),
-        (vertimrf.PlanOptions, {"records_per_person": True}, "records_per_person is True"),
-        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is 3 (expected `str`, got `int`)"),
-        (FitOptions, {"progress": 3}, "progress is 3"),
-        (vertimrf.EvaluationOptions, {"marginals": 2.5}, "marginals is 2.5"),
-        (vertimrf.RunOptions, {"rows": "all"}, "rows is 'all'"),
-        (vertimrf.RunOptions, {"progress": print}, "progress is a builtin_function"),
+        (
+            vertimrf.PlanOptions,
+            {"expected_records": "x"},
+            "expected_records is of type str; give a whole number, or None.",
+        ),
+        (
+            vertimrf.PlanOptions,
+            {"shares": (0.5, 0.5)},
+            "give a list of 3 of which each is a number",
+        ),
+        (
+            vertimrf.PlanOptions,
+            {"records_per_person": True},
+            "is of type bool; give a whole number.",
+        ),
+        (vertimrf.ReadOptions, {"delimiter": 3}, "delimiter is of type int; give text."),
+        (FitOptions, {"progress": 3}, "progress is of type int; give a function, or None."),
+        (
+            vertimrf.EvaluationOptions,
+            {"marginals": 2.5},
+            "marginals is of type float; give a whole number.",
+        ),
+        (
+            vertimrf.RunOptions,
+            {"rows": "all"},
+            "rows is of type str; give a whole number, or None.",
+        ),
+        (vertimrf.RunOptions, {"progress": print}, "give a Progress."),
     ],
 )
 def test_an_option_of_a_wrong_type_is_told_in_a_sentence(options, wrong, words):

@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from .named_model import Model
     from .options import EvaluationOptions, RunOptions
     from .party.party import Party
-    from .party.secret import Secret
+    from .party.secret import Secret, open_envelope, seal_secret
     from .plan.impossible import Impossible
     from .plan.open_schema import OpenSchema
     from .plan.options import PlanOptions
     from .plan.plan import Plan
     from .plan.planner import make_plan
     from .plan.schema import Schema
+    from .plan.summary import summary
     from .privacy.ledger import Ledger
     from .report.page import write_report
     from .server.result import Result
     from .server.server import Server
     from .sketch import Sketch
     from .synthesizer import Synthesizer
-    from .tables.arrow import write_table
     from .tables.infer import draft_schema
     from .tables.read_options import ReadOptions
+    from .tables.write import write_table
     from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
@@ -66,6 +67,9 @@ __all__ = [
     "draft_schema",
     "evaluate",
     "make_plan",
+    "open_envelope",
+    "seal_secret",
+    "summary",
     "synthesize",
     "write_report",
     "write_table",
@@ -102,9 +106,12 @@ _MODULES = {
     "draft_schema": "tables.infer",
     "evaluate": "evaluation",
     "make_plan": "plan.planner",
+    "open_envelope": "party.secret",
+    "seal_secret": "party.secret",
+    "summary": "plan.summary",
     "synthesize": "trial",
     "write_report": "report.page",
-    "write_table": "tables.arrow",
+    "write_table": "tables.write",
 }
 
 

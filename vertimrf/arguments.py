@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from numbers import Integral, Real
-from types import CodeType
-from typing import Any, ParamSpec, TypeVar
+from types import CodeType, NoneType, UnionType
+from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from .errors import VertiMRFError
 
@@ -111,6 +113,42 @@ NAMES = Kind(
     lambda value: isinstance(value, str) or (MANY.fits(value) and len(value) > 0),
 )
 
+# Types of fields, for people.
+IN_WORDS = {int: WHOLE, float: NUMBER, str: TEXT, bool: FLAG}
+
+
+def typed(annotation: Any) -> Kind:
+    """What a field of such a type may be. Numbers and arrays of NumPy, and ranges, count as plain ones."""
+
+    def fits(value: Any) -> bool:
+        plain = list(value) if isinstance(value, range) else value
+        plain = getattr(plain, "tolist", lambda: plain)()
+        if plain is None and value is not None:  # an array of nothing
+            return False
+        # It raises if the value is of another type.
+        msgspec.convert(plain, annotation)
+        return True
+
+    return Kind(_in_words(annotation), fits)
+
+
+def _in_words(annotation: Any) -> str:
+    """A type for people."""
+    kind, parts = get_origin(annotation), get_args(annotation)
+    if kind in (Union, UnionType):
+        words = " or ".join(_in_words(part) for part in parts if part is not NoneType)
+        return f"{words}, or None" if NoneType in parts else words
+    if annotation in IN_WORDS:
+        return IN_WORDS[annotation].words
+    if kind is Callable:
+        return "a function"
+    if kind is Mapping:
+        return f"a dict of which each value is {_in_words(parts[1])}"
+    if kind in (tuple, Sequence):
+        several = f"a list of {len(parts)}" if kind is tuple and ... not in parts else "a list"
+        return f"{several} of which each is {_in_words(parts[0])}"
+    return f"a {annotation.__name__}"
+
 
 def check(error: type[VertiMRFError], given: Mapping[str, Any], **kinds: Kind) -> None:
     """Check arguments by name; those that are not given are not looked at.
@@ -122,6 +160,27 @@ def check(error: type[VertiMRFError], given: Mapping[str, Any], **kinds: Kind) -
         if name in given and not _fits(kind, value := given[name]):
             what = "a class" if isinstance(value, type) else f"of type {type(value).__name__}"
             raise error(f"{name} is {what}; give {kind.words}.")
+
+
+def check_fields(options: Any, error: type[VertiMRFError]) -> None:
+    """Check the fields of a dataclass by their types.
+
+    Args:
+        options: the dataclass.
+        error: class of the error to raise.
+
+    Raises:
+        VertiMRFError: of the class ``error``: a field has another type.
+    """
+    kind: Any = type(options)
+    check(error, vars(options), **_kinds(kind))
+
+
+@functools.cache
+def _kinds(options: Any) -> dict[str, Kind]:
+    """What the fields of a dataclass may be. Python compiles types from their texts, which takes milliseconds."""
+    types = get_type_hints(options)
+    return {field.name: typed(types[field.name]) for field in fields(options)}
 
 
 def _fits(kind: Kind, value: Any) -> bool:

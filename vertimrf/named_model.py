@@ -16,6 +16,7 @@ from .arguments import FLAG, MANY, NAMES, check, instance, maybe, shown, takes
 from .arrays import Fields, Floats, Texts
 from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError, first
 from .files import container
+from .files.notebook import as_html
 from .files.results import save
 from .model.markov_random_field import MarkovRandomField
 from .model.redraw import Noise
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .server.result import Result
+    from .tables.sources import Source
 
 KIND = "model"
 # A Gaussian is within so many standard deviations in 95 % of cases.
@@ -136,6 +138,9 @@ class Model:
             f"<Model of {len(self.schema.attributes)} attributes, {self.records:,.0f} records; "
             f"epsilon {self.ledger.epsilon:.4g}{'' if self.ledger.private else ', NOT PRIVATE'}>"
         )
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.summary())
 
     def sample(
         self,
@@ -345,6 +350,55 @@ class Model:
         if not errors:
             return counts
         return counts, self._errors(wanted, counts)
+
+    def labels(self, columns: str | Sequence[str]) -> list[Texts]:
+        """Short texts of the values on each axis of :meth:`marginal`; of bins, their lower edges.
+
+        Args:
+            columns: as for :meth:`marginal`.
+
+        Returns:
+            By column, the text of each code.
+
+        Raises:
+            SchemaError: the schema does not have a column.
+        """
+        asked = [self.schema.attributes[self.schema.index(name)] for name in _named(columns)]
+        return [tuple(map(each.label, range(each.size))) for each in asked]
+
+    def plot(self, columns: str | Sequence[str], *, real: Source | None = None) -> Any:
+        """Draw the marginal of one column or of two. Needs the extra "plot".
+
+        Bars have marks of 95 % where errors are known. With ``real`` the figure has exact counts of
+        the true table: it is not private.
+
+        Args:
+            columns: a column name, or two.
+            real: a true table with these columns, to draw beside the model.
+
+        Returns:
+            A figure of matplotlib, which a notebook shows and ``savefig`` writes.
+
+        Raises:
+            SchemaError: the schema does not have a column, or a record of ``real`` does not fit it.
+            ModelError: there are not one or two columns, or matplotlib is not installed.
+        """
+        from .tables.columns import check_present
+        from .tables.sources import read_arrow
+        from .tables.table import encode_columns
+        from .utility.plot import draw
+
+        names = _named(columns)
+        counts, errors = self.marginal(names, errors=True)
+        true: Floats | None = None
+        if real is not None:
+            asked = [self.schema.attributes[self.schema.index(name)] for name in names]
+            table, where = read_arrow(real), "The real table"
+            check_present(names, table.column_names, where)
+            codes = encode_columns(table, asked, where)
+            true = np.zeros(counts.shape)
+            np.add.at(true, tuple(codes), 1.0)
+        return draw(tuple(names), self.labels(names), counts, errors, true)
 
     def trust(self, columns: str | Sequence[str]) -> Trust:
         """How far a marginal of the model can be trusted.

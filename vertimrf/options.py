@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .arguments import check_fields
 from .errors import PlanError
-from .files.convert import check_types
 from .plan.defaults import CSV_SAFE_HELP, INNER, MAX_ROWS, PLAIN_HELP
 from .plan.options import check_population, described
 from .progress import Logged, Progress
@@ -62,7 +62,7 @@ class RunOptions:
     planned: Callable[[Any], None] = ignored
 
     def __post_init__(self) -> None:
-        check_types(self, PlanError)
+        check_fields(self, PlanError)
         if self.rows is not None and not 1 <= self.rows <= MAX_ROWS:
             raise PlanError(
                 f"A synthetic table has 1 to {MAX_ROWS:,} rows, not {self.rows}; draw several times for more."
@@ -108,6 +108,6 @@ class EvaluationOptions:
     )
 
     def __post_init__(self) -> None:
-        check_types(self, PlanError)
+        check_fields(self, PlanError)
         check_seed(self.seed)
         check_population(self.population)

@@ -15,6 +15,7 @@ from . import __version__
 from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Floats
 from .errors import ModelError, PlanError, SchemaError
+from .files.notebook import as_html
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
@@ -135,6 +136,9 @@ class Synthesizer:
 
     def __repr__(self) -> str:
         return f"<Synthesizer of {self._fitted or 'a table: call fit(table, epsilon=...)'}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self._fitted.summary() if self._fitted else "")
 
     def get_params(self, deep: bool = True) -> Fields:
         """The arguments of the constructor, for scikit-learn. ``deep`` has no effect."""

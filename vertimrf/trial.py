@@ -16,6 +16,7 @@ import numpy as np
 from .arguments import TEXT, instance, maybe, takes
 from .arrays import Fields, Texts
 from .errors import PlanError, SchemaError, TableError
+from .files.notebook import as_html
 from .kernels.jit import for_each, threads
 from .keys import KeyRing
 from .message import Message
@@ -34,14 +35,14 @@ from .party.party import Party
 from .party.persons import check_named, limited, sample_rows
 from .party.private_domains import close, find_domains
 from .party.secret import Secret
-from .plan.defaults import UNCOUNTED_DELTA, default_delta
+from .plan.defaults import UNCOUNTED_DELTA
 from .plan.open_schema import OpenSchema
 from .plan.options import DEFAULT as PLANNING
 from .plan.options import PlanOptions
 from .plan.plan import Plan
 from .plan.planner import make_plan
 from .plan.schema import Schema
-from .plan.target import check_target
+from .plan.target import check_target, domain_budget
 from .privacy.events import GeometricEvent
 from .privacy.ledger import Kind, LedgerEntry
 from .progress import SILENT, Clock
@@ -68,7 +69,9 @@ PLANNING_COUNT_NOISE = 50.0
 
 # The server's timings follow from messages. A party's timings follow from its table, and stay with
 # it in a deployment.
-TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
+TIMED = (
+    "it has exact timings of phases that read tables, which depend on the data: do not publish it"
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -106,6 +109,9 @@ class Trial:
 
     def __repr__(self) -> str:
         return f"<Trial: {self.result.codes.shape[1]:,} rows of {self.model}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.model.summary())
 
     def to_json(self) -> Fields:
         """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
@@ -293,15 +299,6 @@ def with_domains(
     return close(schema, found)
 
 
-def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
-    """Epsilon and delta for finding private domains: a share of the whole run's target."""
-    delta = planning.delta
-    if delta is None:
-        records = planning.expected_records
-        delta = UNCOUNTED_DELTA if records is None else default_delta(records)
-    return planning.domain_share * epsilon, planning.domain_share * delta
-
-
 @takes(
     PlanError,
     id=maybe(TEXT),
@@ -448,8 +445,11 @@ def run_protocol(
     options: RunOptions | None = None,
     folder: str | Path | None = None,
     ring: KeyRing | None = None,
+    secret: Secret | None = None,
 ) -> Trial:
     """Run every party and the server of a plan. The messages go through sealed files.
+
+    They are those of a deployment: the same bytes, for the same keys, secret and tables.
 
     Args:
         plan: the agreed plan.
@@ -458,6 +458,7 @@ def run_protocol(
         folder: folder of the message files. None: a temporary folder.
         ring: private keys to the public keys in the plan. None: fresh keys, which are put into the
             plan.
+        secret: the parties' secret. None: a fresh one.
 
     Returns:
         The result of the server, with sizes of messages and timings.
@@ -465,12 +466,12 @@ def run_protocol(
     options = options or RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run_protocol(plan, tables, options, temporary, ring)
+            return run_protocol(plan, tables, options, temporary, ring, secret)
     if ring is None:
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
     clock, paths = Clock(), [Path(folder) / f"{name}.message" for name in plan.party_names]
-    _play(plan, tables, options, ring, paths, clock)
+    _play(plan, tables, options, (ring, secret or Secret.new()), paths, clock)
     server = Server(plan, options)
     with clock("receiving"), threads(options.num_threads):
         messages = for_each(len(paths), lambda i: Message.load(paths[i], plan, ring.server))
@@ -485,7 +486,7 @@ def _play(
     plan: Plan,
     tables: Sequence[Table],
     options: RunOptions,
-    ring: KeyRing,
+    keys: tuple[KeyRing, Secret],
     paths: Sequence[Path],
     clock: Clock,
 ) -> None:
@@ -493,7 +494,7 @@ def _play(
     # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
     # shows its progress.
     each = options if plan.sketch.exchanges else replace(options, progress=SILENT, num_threads=None)
-    secret, names = Secret.new(), plan.party_names
+    (ring, secret), names = keys, plan.party_names
     parties = [_party(plan, name, secret, clock, each, ring) for name in names]
     answers = _exchanged(plan, parties, tables, options)
 
@@ -528,10 +529,9 @@ def _dealt(table: Table, schema: Schema) -> list[Table]:
 def _party(
     plan: Plan, name: str, secret: Secret, clock: Clock, options: RunOptions, ring: KeyRing
 ) -> Party:
-    """A party of a trial. With encrypted counts it has keys, so that its steps have the same noise."""
-    if not plan.sketch.exchanges:
-        return Party(plan, name, secret, clock=clock, options=options)
-    key, counting = ring.parties[name], plan.sketch.private_key()
+    """A party of a trial, with its keys: its noise follows from them as in a deployment."""
+    key = ring.parties[name]
+    counting = plan.sketch.private_key() if plan.sketch.exchanges else None
     return Party(plan, name, secret, None, clock, options, key=key, counting_key=counting)
 
 

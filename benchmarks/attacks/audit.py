@@ -302,18 +302,36 @@ def audit_known(
 
 
 def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
-    """Encrypted counts, from rows to tables, under fresh keys; a record's values at one party against a blank, among others.
+    """Encrypted counts, from rows to tables, under fresh keys (:func:`encrypted_counts`).
+
+    Args:
+        number: trials with the record; as many without.
+        knows, sigma, tables, others: see there.
+    """
+    planning, run = encrypted_counts(knows, sigma, tables, others)
+    event = GaussianEvent(sigma * (1 if knows in (0, 1) else math.sqrt(2)), 1, tables)
+    who = "the server" if knows is None else f"the server and the {('packer', 'selector')[knows]}"
+    return audited(f"encrypted counts against {who}", event, planning.delta, number, run)
+
+
+def encrypted_counts(knows, sigma, tables, others, source=SystemNoise, together=BATCH):
+    """A run of trials of encrypted counts: a record's values at one party against a blank, among others.
 
     A trial has some of the tables of a plan of many groups, whose noises are independent.
 
     Args:
-        number: trials with the record; as many without.
         knows: position of the party that colludes with the server, which knows that one's noise. The record is the other's.
             None: the server knows neither noise.
         sigma, tables: noise of either party, and tables of a trial.
         others: further records.
+        source: makes a party's noise.
+        together: most trials of a run.
+
+    Returns:
+        The plan's options, and a function that gives the sum of a trial's counts, less that of the others, from whether the record
+        is there and the number of trials.
     """
-    groups = math.isqrt(BATCH * tables) + 1
+    groups = math.isqrt(together * tables) + 1
     # A contrast and three counts, so that all tables have the same noise.
     columns = {
         name: [Attribute.integer(f"{name}{i}", size) for i in range(groups)]
@@ -339,7 +357,7 @@ def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
     def run(present, size):
         secret, values = Secret.new(), codes.copy()
         values[1 if knows == 0 else 0, :, 0] = 0 if present else -1
-        noises = [known if party == knows else SystemNoise() for party in (0, 1)]
+        noises = [known if party == knows else source() for party in (0, 1)]
         packer, selector = (
             Steps(
                 plan,
@@ -359,9 +377,7 @@ def audit_encrypted(number, knows=None, sigma=4.0, tables=16, others=40):
         )
         return counts[: size * tables].reshape(size, tables).sum(axis=1)
 
-    event = GaussianEvent(sigma * (1 if knows in (0, 1) else math.sqrt(2)), 1, tables)
-    who = "the server" if knows is None else f"the server and the {('packer', 'selector')[knows]}"
-    return audited(f"encrypted counts against {who}", event, planning.delta, number, run)
+    return planning, run
 
 
 def audit_published(number, claim=0.4, attributes=16, keys=2000):

@@ -3,7 +3,7 @@
 It follows the protocol, and tries every set of so many people among some of whom it thinks: what would it see if just these were
 missing at the other party? It takes the set whose sight is most like what it saw. It has the parties' secret, its own number and all
 files of the comparison. Once parties were shown a digest of all ids under a key that they have, and then it finds them always. It also finds
-them if the other's secret number is known, which shows that it looks at the right things.
+them if the other's secret number is known, or left out of what is hashed, which shows that it looks at the right things.
 """
 
 import itertools
@@ -53,6 +53,7 @@ class Game:
     """
 
     def __init__(self, plan, rng, missing, pool):
+        self.plan = plan
         self.digests = rng.integers(0, 2**64, PEOPLE, np.uint64)
         self.key = rng.bytes(32)
         self.sets = list(itertools.combinations(range(pool), missing))
@@ -67,6 +68,7 @@ class Game:
         opened = (comparison.opened(plan, 1, 0, self.ids, again=False),)
         self.points = (*opened, comparison.opened(plan, 1, 0, self.again, again=True))
         self.seen = [*self.points, *(comparison.hidden(self.number, p) for p in self.points)]
+        self.lengths = len(self.ids), len(self.again)
         self.same = True
         try:
             mine.compare(1, self.number, self.ids, self.again)
@@ -92,11 +94,25 @@ class Game:
 
     def by_points(self, digest):
         """What a party makes of a guess, its number and what it sees: the most bits in which two of these agree."""
+        return self._agreeing(digest, self.seen)
+
+    def by_bare_hash(self, digest):
+        """The same, if the other had confirmed its own point without its number."""
+        bare = comparison.confirmation(self.plan, 1, 0, comparison.point_of(self.shown))
+        return self._agreeing(digest, [bare])
+
+    def _agreeing(self, digest, seen):
         guess = comparison.point_of(digest)
+        products = guess, comparison.hidden(self.number, guess)
+        hashes = (
+            comparison.confirmation(self.plan, *ends, product)
+            for ends in ((0, 1), (1, 0))
+            for product in products
+        )
         bits = [
             (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).bit_count()
-            for one in (guess, comparison.hidden(self.number, guess))
-            for other in self.seen
+            for one in (*products, *hashes)
+            for other in seen
         ]
         return 256 - min(bits)
 
@@ -106,21 +122,28 @@ class Game:
 
 
 def rows(games=GAMES):
-    """Sets found of each size of difference: by the old digest, by a known number, and as it is."""
+    """Sets found of each size of difference: by the old digest, by two mistakes, and as it is."""
     plan, rng = plan_of(), np.random.default_rng(1)
-    same = sum(Game(plan, rng, 0, 1).same for _ in range(games))
+    alike = [Game(plan, rng, 0, 1) for _ in range(games)]
     yield at_least(
-        f"ids that differ by nobody: of {games} comparisons, those that say so", same, games
+        f"ids that differ by nobody: of {games} comparisons, those that say so",
+        sum(one.same for one in alike),
+        games,
     )
+    lengths = {one.lengths for one in alike}
     for missing, pool in DIFFERENCES.items():
         played = [Game(plan, rng, missing, pool) for _ in range(games)]
         name = f"ids that differ by {missing} of {pool} people: of {games} comparisons, "
         yield at_most(f"{name}those that say nothing of it", sum(one.same for one in played), 0)
-        digest, number, points = (
+        lengths |= {one.lengths for one in played}
+        digest, number, bare, points = (
             sum(one.found(getattr(one, how)) for one in played)
-            for how in ("by_digest", "by_known_number", "by_points")
+            for how in ("by_digest", "by_known_number", "by_bare_hash", "by_points")
         )
         yield at_least(f"{name}those whose people are found by a keyed digest", digest, games)
         yield at_least(f"{name}those whose people are found by a known number", number, games)
+        yield at_least(f"{name}those whose people are found by a hash without it", bare, games)
         chance = stats.binom.isf(RARE, games, 1 / len(played[0].sets))
         yield at_most(f"{name}those whose people are found", points, chance)
+    sizes = ", ".join(map(str, (0, *DIFFERENCES)))
+    yield at_most(f"ids that differ by {sizes} people: lengths of files", len(lengths), 1)

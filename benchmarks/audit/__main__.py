@@ -22,7 +22,7 @@ from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least,
 
 # Times the runs from outside, and trials and runs with a tenth of the noise, by size.
 MORE = {FULL: 4.0, QUICK: 1.0, SMOKE: 0.01}
-TENTH = {FULL: (20, 400), QUICK: (4, 400), SMOKE: (1, 20)}
+TENTH = {FULL: (20, 400), QUICK: (4, 200), SMOKE: (1, 20)}
 
 
 def rows(size):

@@ -40,8 +40,8 @@ VICTIMS = {
 
 # Said where nothing was compared.
 NOTHING = "every file is refused, so nothing was compared"
-# Those that can stand in place of another record without a change of the number of rows.
-REPLACING = ("a usual record", "no age")
+# Those that cannot stand in place of another record, because they have no id of their own.
+NOT_REPLACING = ("a second row of the same id", "no id")
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ class Case:
         bins: of the age.
         person: records of a person.
         replaced: whether neighbours differ by what one record holds, and not by a record.
+        alike: whether all records but the one that files differ by hold the same.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Case:
     bins: int = 5
     person: int = 1
     replaced: bool = False
+    alike: bool = False
 
     def audit(self, folder: Path, seed: int = 1) -> Audited:
         """Run the case on all its neighbours (:func:`audited`)."""
@@ -131,6 +133,8 @@ def schema_of(case: Case) -> Schema:
 
 def rows_of(case: Case, seed: int) -> list[tuple[str, ...]]:
     """The records that both files have."""
+    if case.alike:
+        return [(f"p{i}", "90", "no", "0", "b", *("0",) * case.wide) for i in range(RECORDS)]
     rng = np.random.default_rng(seed)
     age = rng.integers(0, 100, RECORDS)
     return [
@@ -154,7 +158,7 @@ def neighbours(case: Case, folder: Path) -> Iterator[tuple[str, Path, Path]]:
     header = ("id", "age", "smoker", "ward", "code", *(f"w{i}" for i in range(case.wide)))
     rows = rows_of(case, 0)
     for number, (what, record) in enumerate(VICTIMS.items()):
-        if case.replaced and what not in REPLACING:
+        if case.replaced and what in NOT_REPLACING:
             continue
         own = [row for row in rows if row[0] != record[0] or record[0] == "p7"]
         if len(record) == 5:

@@ -247,6 +247,11 @@ def _responses_in_order_of_values(original, plan, attributes, digests, codes, ke
     return original(plan, attributes, digests, codes[:, order], key, entropy)
 
 
+def _responses_of_records_that_fit(original, plan, attributes, digests, codes, key, entropy):
+    fits = (codes >= 0).all(axis=0)
+    return original(plan, attributes, digests[fits], codes[:, fits], key, entropy)
+
+
 def _tables_of_less_noise(original, self, answers, noise):
     return original(self, answers, lambda exact: _HalfNoise(noise(exact)))
 
@@ -406,6 +411,9 @@ FAULTS: dict[str, Planted] = {
             ),
             "rows of responses are in the order of values": _with(
                 responses, "respond", _responses_in_order_of_values
+            ),
+            "records that do not fit have no responses": _with(
+                responses, "respond", _responses_of_records_that_fit
             ),
         },
     ),

@@ -157,7 +157,7 @@ def _one_value_more(first: Draw, draw: Draw) -> tuple[np.ndarray, object, object
 
 
 def compared(
-    first: Sequence[Draw], second: Recorder, entries: Sequence[LedgerEntry], person: int = 1
+    first: Recorder, second: Recorder, entries: Sequence[LedgerEntry], person: int = 1
 ) -> Iterator[str]:
     """Everything by which two runs differ more than the ledger allows.
 

@@ -155,6 +155,22 @@ def test_a_query_of_unknown_form_is_the_one_that_it_equals(precise):
     )
 
 
+@pytest.mark.parametrize("precise", [True, False])
+def test_small_counts_beside_large_ones_are_fitted_in_either_precision(precise):
+    """mbi's own estimators fit the count of 1 as 2.25 to 35,926 (findings/mbi-far-counts.sh)."""
+    import jax
+
+    jax.config.update("jax_enable_x64", precise)
+    counts = np.array([2e7, 1.0, 5.0, 3e6, 1.0, 2.0])
+    domain = mbi.Domain(["a", "b"], [3, 2])
+    measurements = [mbi.LinearMeasurement(counts, ("a", "b"), stddev=1.0)]
+    model = Estimator().estimate(domain, measurements, known_total=counts.sum())
+    # In single precision, counts of twenty million are two apart.
+    off = np.asarray(model.project(("a", "b")).values, float).ravel() - counts
+    assert np.abs(off).max() < 2.5
+    assert np.abs(off[counts < 10]).max() < 0.5
+
+
 def test_a_loss_made_of_measurements_is_the_same_as_they():
     measurements = measured(truth())
     made = mbi.marginal_loss.from_linear_measurements(measurements, DOMAIN)

@@ -6,6 +6,9 @@ import pytest
 from benchmarks.reproduce.ablations import Treatment
 from benchmarks.reproduce.methods import METHODS
 
+# They play whole runs, again and again.
+pytestmark = pytest.mark.slow
+
 TREATMENTS = [{"consistency": True}, {"reduction": "hisrec"}, {"reduction": "unisam"}]
 
 

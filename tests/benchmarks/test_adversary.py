@@ -24,6 +24,9 @@ from vertimrf.files import sealed
 from vertimrf.keys import PublicKeys
 from vertimrf.message import Message
 
+# They play whole runs, again and again.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run():
@@ -65,7 +68,7 @@ def test_chosen_ids_work_against_unkeyed_digests_and_not_against_parties(monkeyp
 def test_few_people_whose_ids_differ_are_found_by_the_old_digest_and_not_by_what_is_seen_now():
     rows = list(id_sets.rows(games=12))
     assert [row.name for row in rows if not row.holds] == []
-    assert sum(row.value == 12 for row in rows) == 7
+    assert sum(row.value == 12 for row in rows) == 10
 
 
 def test_without_a_relay_nothing_is_refused(run):

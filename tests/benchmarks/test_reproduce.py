@@ -356,7 +356,7 @@ def test_missing_data_is_one_sentence(tmp_path, capsys):
     "method, options",
     [
         ("one-round", {}),
-        ("one-round", {"local_share": 0.3}),
+        pytest.param("one-round", {"local_share": 0.3}, marks=pytest.mark.slow),
         ("one-round", {"reduction": "unisam", "consistency": True}),
         ("fo", {"local_models": False}),
         ("centralized", {}),
@@ -400,6 +400,7 @@ sys.exit(program.main(sys.argv[3:]))
 """
 
 
+@pytest.mark.slow
 def test_mechanisms_of_others_run_in_processes_of_their_own(tmp_path, monkeypatch):
     monkeypatch.delenv(FOLDER, raising=False)
     assert not set(PEERS) & set(available()[0])

@@ -415,7 +415,7 @@ def test_replaced_records_and_a_large_delta_are_noted_everywhere(folder):
         run(f"inspect {folder}/report.json").output,
     ):
         assert "Private (replace one record)" in text
-        assert "Note: the exact number of records is published." in text
+        assert "Note: the exact number of ids is published." in text
         assert "Note: delta is above 1 / expected records" in text
 
 

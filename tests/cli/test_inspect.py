@@ -77,7 +77,7 @@ def test_what_does_not_state_its_label_is_not_private(tmp_path, label):
 
 
 def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
-    good = PrivacyLabel(0.55, 1e-6, REPLACE, notes=("the exact number of records is published",))
+    good = PrivacyLabel(0.55, 1e-6, REPLACE, notes=("the exact number of ids is published",))
     for suffix in ("csv", "parquet", "arrow"):
         write_table(pa.table({"a": [1]}), tmp_path / f"t.{suffix}", good)
         assert str(good) in describe(tmp_path / f"t.{suffix}")

@@ -53,6 +53,18 @@ CASES = {
     "dash": (every_ninth("-", [account(x) for x in AMOUNTS]), every_ninth(None, AMOUNTS.tolist())),
     "sas": ([f"{at:%d%b%Y}".upper() for at in MOMENTS], [at.date() for at in MOMENTS]),
     "am_pm": ([f"{at:%m/%d/%Y %I:%M:%S %p}" for at in MOMENTS], MOMENTS),
+    "sas_moment": ([f"{at:%d%b%Y:%H:%M:%S}".upper() for at in MOMENTS], MOMENTS),
+    "oracle": ([f"{at:%d-%b-%y %I.%M.%S}.000000 {at:%p}".upper() for at in MOMENTS], MOMENTS),
+    "log": ([f"{at:%d/%b/%Y:%H:%M:%S}" for at in MOMENTS], MOMENTS),
+    "browser": ([f"{at.month}/{at.day}/{at.year}, {at:%I:%M:%S %p}" for at in MOMENTS], MOMENTS),
+    "spreadsheet": ([f"{at.month}/{at.day}/{at.year}, {at:%I:%M %p}" for at in MOMENTS], [at.replace(second=0) for at in MOMENTS]),
+    "bare_iso": ([f"{at.year}-{at.month}-{at.day}" for at in MOMENTS], [at.date() for at in MOMENTS]),
+    "points": ([f"{at:%Y.%m.%d}" for at in MOMENTS], [at.date() for at in MOMENTS]),
+    "weekday": ([f"{at:%A, %d %B %Y}" for at in MOMENTS], [at.date() for at in MOMENTS]),
+    "uhr": ([f"{at:%H.%M} Uhr" for at in MOMENTS], [at.time().replace(second=0) for at in MOMENTS]),
+    "heures": ([f"{at.hour}h{at:%M}" for at in MOMENTS], [at.time().replace(second=0) for at in MOMENTS]),
+    "mysql": (every_ninth("0000-00-00", [f"{at:%Y-%m-%d}" for at in MOMENTS]), every_ninth(None, [at.date() for at in MOMENTS])),
+    "sap": (every_ninth("00.00.0000", [f"{at:%d.%m.%Y}" for at in MOMENTS]), every_ninth(None, [at.date() for at in MOMENTS])),
     "no_day": (every_ninth("unknown", DAYS), every_ninth(None, [at.date() for at in MOMENTS])),
 }  # fmt: skip
 
@@ -101,6 +113,7 @@ def test_rows_have_the_values_that_were_meant(cases, name):
 @pytest.mark.parametrize(
     "name, words",
     [
+        ("mysql", "the text '0000-00-00' in 67 of 600 cells: read as missing"),
         ("unknown", "the text 'unknown' in 67 of 600 cells: read as missing"),
         ("total", "the text 'Total'"),
         ("no_day", "has dates or times, and the text 'unknown'"),
@@ -142,6 +155,26 @@ def test_missing_texts_of_numbers_are_kept_in_the_schema(cases):
         read_attribute({"name": "x", "edges": [0, 1], "missing_text": [3]})
 
 
+@pytest.mark.parametrize(
+    "twice, numbers",
+    [
+        (["1,200.5", "1,200.50"], lambda i: f"{1000 + i:,}.5"),
+        (["€5", "€5.00"], lambda i: f"€{10 + i % 90}"),
+        (["36:00", "036:00"], lambda i: f"{30 + i}:00"),
+    ],
+)
+def test_a_number_that_is_written_in_two_ways_is_one(tmp_path, twice, numbers):
+    cells = {"x": [*twice, *map(numbers, range(N))]}
+    found, flags = drafted(tmp_path, cells)
+    assert found["x"].holds_numbers
+    assert not any("digits" in flag for flag in flags)
+
+
+def test_numbers_of_a_notation_that_double_precision_merges_are_named(tmp_path):
+    cells = {"x": [f"{10**15:,}.{i % 90:02}" for i in range(N)]}
+    assert any("more digits than double precision" in flag for flag in drafted(tmp_path, cells)[1])
+
+
 @given(st.decimals(-(10**9), 10**9, places=2).map(float), st.sampled_from(MARKS))
 def test_numbers_are_read_as_they_are_written(number, mark):
     notation = Marked(mark)
@@ -174,6 +207,40 @@ def test_moments_are_read_as_they_are_written(moment, pattern):
     number = notation.number(text)
     assert notation.text(number) == text
     assert notation.parsed(pa.chunked_array([pa.array([text])])).tolist() == [number]
+
+
+PARTS = st.sampled_from(["00", "01", "12", "23", "24", "29", "31", "59", "60", "7", "-1", "٣٣"])
+
+
+@given(
+    st.sampled_from(["0000", "0001", "1900", "2000", "2022", "9999", "22", "10000"]),
+    st.lists(PARTS, min_size=5, max_size=5),
+    st.sampled_from(["T", " ", "t", "  ", ""]),
+    st.sampled_from(["", ".5", ",5", ".123456", ".1234567", "Z", "+02:00", "-23:59", "+24:00", "+0200", " "]),
+    st.sampled_from([None, "UTC", "Europe/Vienna"]),
+)  # fmt: skip
+def test_texts_of_iso_are_read_alike_at_once_and_one_by_one(year, parts, between, end, zone):
+    month, day, hour, minute, second = parts
+    date, clock = f"{year}-{month}-{day}", f"{hour}:{minute}:{second}{end}"
+    for kind, text in (("date", date), ("time", clock), ("timestamp", date + between + clock)):
+        notation = Moments(kind, zone if kind == "timestamp" else None)
+        # One at a time, and beside a usual one.
+        usual = notation.text(0)
+        for texts in ([text], [usual, text], [usual]):
+            read = notation.parsed(pa.chunked_array([texts]))
+            np.testing.assert_array_equal(read, [*map(notation.number, texts)])
+
+
+def test_numbers_are_counted_alike_at_once_and_one_by_one():
+    cells = ["1.5", "1.50", ".5", "-0", "0", "1e3"]
+    counts = [*zip(cells, range(1, 7), strict=True)]
+    expected = {1.5: 3, 0.5: 3, 0.0: 9, 1000.0: 6}
+    assert as_numbers(counts) == as_numbers([(0.0, 0), *counts]) | {} == expected
+    assert as_numbers([(float(text), n) for text, n in counts]) == expected
+    for odd in ("007", "1_0", "x", "", "1\n", "inf", "1e999", "٣"):
+        assert as_numbers([*counts, (odd, 1)]) is None
+    exact = as_numbers([("9007199254740993", 1), ("9007199254740992", 1)])
+    assert exact == {9007199254740993: 1, 9007199254740992: 1}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from vertimrf.columns.notations.moment_text import as_seen, iso_pattern
 from vertimrf.columns.notations.moments import CLOCKS, DATES, TIMES, Moments
 from vertimrf.columns.notations.number_pattern import Pattern
 from vertimrf.columns.notations.register import named
+from vertimrf.columns.notations.worded import Worded
 from vertimrf.columns.read import read_attribute
 from vertimrf.errors import SchemaError
 from vertimrf.named_model import Model
@@ -59,6 +60,17 @@ CASES = {
         "$#,##0.00;($#,##0.00)",
         r"\$\d{1,3}(,\d{3})*\.\d\d|\(\$\d{1,3}(,\d{3})*\.\d\d\)",
     ),
+    "last_minus": ([f"{x:,.2f}" if x >= 0 else f"{-x:,.2f}-" for x in SIGNED], "#,##0.00;#,##0.00-", r"\d{1,3}(,\d{3})*\.\d\d-?"),
+    "last_sign": ([german(abs(x)) + ("-" if x < 0 else "+") for x in SIGNED], "#.##0,00+;#.##0,00-", r"\d{1,3}(\.\d{3})*,\d\d[+-]"),
+    "bare": ([f"{x / 5000:.3f}".replace("0.", ".", 1) for x in SIGNED], "#.000", r"-?\d?\.\d{3}"),
+    "weight": ([f"{x / 50:.1f} kg" for x in SIGNED], "0.0 'kg'", r"-?\d+\.\d kg"),
+    "warm": ([f"{x / 50:.1f} °C".replace(".", ",") for x in AMOUNTS], "0,0 '°C'", r"\d+,\d °C"),
+    "giro": ([german(abs(x)) + (" S" if x < 0 else " H") for x in SIGNED], "#.##0,00 'H';#.##0,00 'S'", r"\d{1,3}(\.\d{3})*,\d\d [HS]"),
+    "debit": ([f"{abs(x):,.2f} {'DR' if x < 0 else 'CR'}" for x in SIGNED], "#,##0.00 'CR';#,##0.00 'DR'", r"\d{1,3}(,\d{3})*\.\d\d [CD]R"),
+    "swiss": ([f"CHF {x:,.2f}".replace(",", "'") for x in AMOUNTS], "'CHF' #'##0.00", r"CHF \d{1,3}('\d{3})*\.\d\d"),
+    "minus_chf": ([f"-CHF {-x:.2f}" if x < 0 else f"CHF {x:.2f}" for x in SIGNED], "'CHF' 0.00;-'CHF' 0.00", r"-?CHF \d+\.\d\d"),
+    "kroner": ([f"{x:,.0f} kr".replace(",", "\u00a0") for x in AMOUNTS], "#\u00a0##0 'kr'", r"\d{1,3}(\u00a0\d{3})* kr"),
+    "price": ([f"{x:.0f}.-" for x in AMOUNTS], "0'.-'", r"\d+\.-"),
     "percent": ([f"{x % 100:.1f} %" for x in AMOUNTS], "0.0 %", r"\d+\.\d %"),
     "german_day": ([f"{at:%d.%m.%Y}" for at in MOMENTS], "%d.%m.%Y", r"\d\d\.\d\d\.\d{4}"),
     "bare_day": ([f"{at.day}/{at.month}/{at.year}" for at in MOMENTS], "%-d/%-m/%Y", r"[1-9]\d?/[1-9]\d?/2022"),
@@ -143,7 +155,17 @@ def test_plain_cells_are_numbers_and_iso_dates(rows):
     table, texts = rows[1]
     for name in ("thousands", "dollars"):
         assert pa.types.is_integer(table[name].type)
-    for name in ("cents", "german", "accounts", "percent"):
+    for name in (
+        "cents",
+        "german",
+        "accounts",
+        "percent",
+        "last_minus",
+        "weight",
+        "giro",
+        "debit",
+        "swiss",
+    ):
         assert pa.types.is_floating(table[name].type)
     for name in ("german_day", "bare_day", "sas_day"):
         assert pa.types.is_date(table[name].type)
@@ -223,6 +245,45 @@ def test_a_pattern_is_seen_in_texts_of_it(pattern, cents):
     texts = Marked(pattern.mark, pattern).written(pa.array([*map(float, numbers)])).to_pylist()
     seen = Pattern.seen(dict.fromkeys(texts, 1), pattern.mark)
     assert Marked(seen.mark, seen).written(pa.array([*map(float, numbers)])).to_pylist() == texts
+
+
+WORDS = st.sampled_from([" kg", " °C", " mg/dl", " p.a.", "kr", " kr", ".-"])
+CODES = st.sampled_from(["CHF ", "US$", "Rs. ", "EUR\u00a0"])
+
+
+@given(patterns(), WORDS | st.none(), CODES | st.none(), st.sampled_from(["", "outer", "debit"]), st.integers(-(10**9), 10**9))  # fmt: skip
+def test_numbers_with_words_are_read_as_they_are_written(pattern, after, before, sign, cents):
+    usual = Pattern(pattern.mark, pattern.group, pattern.two, pattern.zero, pattern.decimals)
+    around = before or "", after or (" H" if before is None else "")
+    below = None
+    if sign == "debit" and not after:
+        around, below = (around[0], " CR"), (around[0], " DR")
+    elif sign == "outer" and before:
+        below = "-" + around[0], around[1]
+    notation = Worded(Marked(usual.mark, usual), around, below)
+    assert named(notation.format) == notation
+    text = notation.text(cents / 100)
+    assert notation.number(text) == cents / 100
+    assert notation.text(notation.number(text)) == text
+    # Beside a cell without the word, and one of another.
+    assert notation.parsed(pa.chunked_array([[text, "x"]])).tolist()[0] == cents / 100
+    assert np.isnan(notation.number("5 lb"))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["5 kg", "6 lb"], ["007 kg", "8 kg"], ["A12", "A13"], ["5 C", "6 D"], ["Room 1", "Room 2"]),
+        *(["12a", "5b"], ["1st", "2nd"], ["5", "6 kg"], ["kg", "5 kg"]),
+    ],
+)  # fmt: skip
+def test_words_that_are_no_unit_are_no_numbers(texts):
+    assert Worded.recognise(dict.fromkeys(texts, 1), None) is None
+
+
+def test_amounts_in_two_currencies_are_named():
+    with pytest.raises(SchemaError, match="has amounts in CHF and EUR, which are not one quantity"):
+        Worded.recognise({"CHF 5": 1, "EUR 6": 1}, None)
 
 
 FLAGS = st.sampled_from(

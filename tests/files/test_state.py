@@ -44,18 +44,25 @@ def test_a_key_that_others_can_read_or_write_is_refused(mode, folder):
     assert str(folder / "key") in refused(folder, "delete it")
 
 
-def test_a_folder_or_key_of_another_user_is_refused(folder, monkeypatch):
-    """Another user's, as this user is another one than he was: only root can give files away."""
-    me = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
-    if me:
-        refused(folder, "belongs to another user")
-        return
-    machine_key(folder)  # root's are the system's
-    os.chown(folder / "key", me + 2, -1)
-    assert str(folder / "key") in refused(folder, "belongs to another user")
-    os.chown(folder, me + 2, -1)
+@pytest.mark.parametrize("name", ["key", "."])
+def test_a_folder_or_key_of_another_user_is_refused(name, folder, somebody_else):
+    somebody_else(folder / name)
     refused(folder, "belongs to another user")
+
+
+def test_a_folder_and_key_of_the_system_are_taken(folder, monkeypatch):
+    """As an administrator made them."""
+    key = machine_key(folder)
+    if os.geteuid():
+        pytest.skip("only root's files are the system's")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert machine_key(folder) == key
+
+
+def test_a_key_of_another_size_is_damaged(folder):
+    (folder / "key").write_bytes(b"short")
+    with pytest.raises(PrivacyError, match=r"key is damaged.*from a backup"):
+        machine_key(folder)
 
 
 def test_a_key_elsewhere_is_not_followed_to(folder):

@@ -205,7 +205,7 @@ def dense_row(digests, keys, block, ceiling):
 
 @pytest.mark.parametrize("make", [row_of, dense_row])
 @pytest.mark.parametrize(
-    "records", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 10)), 1000]
+    "records", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 10, 1000))]
 )
 def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records, make):
     law = np.diff(cdf(np.arange(17), records, 16))
@@ -216,6 +216,7 @@ def test_levels_have_the_law_of_a_maximum_of_geometric_draws(records, make):
     assert chi_square(counts[1:], law) > ALPHA
 
 
+@pytest.mark.slow
 def test_numbers_of_keys_above_levels_are_binomial_per_record():
     """Independence across the keys of one stream: under- or over-dispersion of its events would show here."""
     keys, records = 700, 2000

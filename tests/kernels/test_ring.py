@@ -96,7 +96,9 @@ def test_products_are_those_of_integers(data):
             ]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "threads", [pytest.param(n, marks=pytest.mark.slow) if n == 2 else n for n in (1, 2, 3)]
+)
 def test_the_whole_ring_for_any_number_of_threads(threads):
     """A random polynomial times small ones, in coefficients of the product with 1 and with 1 + x."""
     rng = np.random.default_rng(5)

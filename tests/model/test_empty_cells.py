@@ -61,7 +61,9 @@ def test_a_map_is_kept_by_the_model_and_its_records_stay():
     assert records[1] < 30
 
 
-@pytest.mark.parametrize("k", [2.0, 3.0, 4.0, 5.0])
+@pytest.mark.parametrize(
+    "k", [2.0, *(pytest.param(k, marks=pytest.mark.slow) for k in (3.0, 4.0, 5.0))]
+)
 def test_a_cell_of_k_standard_errors_is_emptied_no_more_often_than_stated(k):
     _, precisions = estimate(measured(np.random.default_rng(0), DECIDED))
     sigma = standard_errors([np.ones(12), np.ones(2)], precisions)[0, 0]

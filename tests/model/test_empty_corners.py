@@ -73,6 +73,7 @@ def test_a_fit_with_empty_corners_has_less_mass_far_from_the_truth():
     assert wrong[0] < wrong[1] / 2
 
 
+@pytest.mark.slow
 def test_redrawn_models_have_empty_corners_too():
     """In 60 runs together, fewer than 0.8 of the records that are there otherwise: 0.39, with a standard error of 0.09."""
     counts, wrong = ridge(0.98), np.zeros(2)

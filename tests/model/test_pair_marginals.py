@@ -46,7 +46,7 @@ def binned(table, maps):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 5), min_size=2, max_size=14).map(tuple),

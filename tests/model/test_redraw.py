@@ -67,6 +67,7 @@ def redrawn_by(noise, field, rng):
 
 
 # With little noise nearly all of the spread is sampling, with much nearly all is noise.
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [1.0, 60.0])
 def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma):
     """The sum of the variances of an independent pair's cells over 400 redraws, against n p (1 - p), the noise without its
@@ -92,6 +93,7 @@ def test_the_spread_is_that_of_sampling_and_of_noise_together(sigma):
     assert abs(redrawn / (stated + followed) - 1) < RARE * 0.025
 
 
+@pytest.mark.slow
 def test_estimates_across_parties_tell_nothing_of_margins():
     """Those have the noise of both fits to one-way marginals; the variance of 400 of them is off by more than a fifth with a
     chance of 1e-5. Cells have more noise than is stated."""

@@ -182,7 +182,7 @@ def test_what_the_tree_was_fitted_to_holds_in_rows_that_are_weighed():
         assert near < far / 5
 
 
-@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 7, 1000])
+@pytest.mark.parametrize("rows", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7)), 1000])
 def test_rows_follow_the_factors_beyond_the_tree(rows):
     model = with_beyond(0)
     joint = raked(model)

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import drawn_combinations, joint_of, marginal_of, possible
 
@@ -43,6 +43,7 @@ def measurements(rng, sizes, joint, noise):
     return out
 
 
+@settings(max_examples=40)
 @given(cases())
 def test_no_fit_gives_them_mass_and_no_row_has_them(
     case,

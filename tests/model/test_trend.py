@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from vertimrf.model.copula import FAR, normal_tables
+from vertimrf.model.copula import FAR, carried, normal_tables
 from vertimrf.model.measurement import Measurement, bin_table, contrasted
 from vertimrf.model.trend import Cut, as_trends, has_trend, without_noise
 from vertimrf.plan.binning import finer_bins, halves
@@ -257,3 +257,37 @@ def test_bins_are_read_as_a_trend_unless_they_contradict_it():
         (found,) = as_trends([m], {0: cut, 1: cut}, 9800.0)
         assert found.trend == read
         assert np.abs(found.counts - counts).max() < 3
+
+
+def test_errors_of_missing_values_carry_over_to_the_other_cells():
+    """A column of two values whose second half of records lacks the other column: as the rows have known
+    sums, the cells with a value are as uncertain as those without, and what is known of who lacks both
+    is an error of those who lack one.
+    """
+    counts = np.array([[90.0, 0.0, 10.0], [30.0, 30.0, 40.0], [5.0, 5.0, 70.0]])
+    alone = np.zeros((3, 3))
+    alone[0, 2], alone[2, 2] = 3.0, 10.0
+    found = carried(counts, alone, (True, True))
+    second = [math.hypot(3.0, 10.0 * 10 / 50), 10.0 * 40 / 50]
+    np.testing.assert_allclose(found[:2, 2], second)
+    np.testing.assert_allclose(found[2], [5.0, 5.0, 10.0])
+    expected = [
+        [math.hypot(second[0], 5.0 * 90 / 120), 0.0],
+        [math.hypot(second[1] / 2, 5.0 / 4), math.hypot(second[1] / 2, 5.0)],
+    ]
+    np.testing.assert_allclose(found[:2, :2], expected, atol=1e-8)
+    np.testing.assert_array_equal(alone[0, 2], 3.0)
+    np.testing.assert_array_equal(carried(counts, alone, (False, False)), alone)
+
+
+def test_few_values_without_the_other_column_are_as_uncertain_as_the_records_without():
+    """Of 100 records 60 lack the second column, with an error of 8. So the 40 that have it are known no better."""
+    m = Measurement((0, 1), (None, None), np.array([[30.0, 5.0, 60.0], [2.0, 3.0, 0.0]]), 8.0)
+    cuts = {
+        0: Cut(np.array([95.0, 5.0]), np.array([0, 1])),
+        1: Cut(np.array([16.0, 16.0, 4.0, 4.0, 60.0]), np.array([0, 1, 2, 3, 4]), True, True),
+    }
+    m = replace(m, bins=(None, np.array([0, 0, 1, 1, 2])))
+    (read,) = as_trends([m], cuts, 100.0)
+    assert read.sigma[0, :4].min() < read.sigma[0, 4]
+    assert math.sqrt(np.square(read.sigma[0, :4]).sum()) > read.sigma[0, 4] / 2

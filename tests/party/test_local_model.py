@@ -84,6 +84,20 @@ def test_units_are_never_overspent_and_every_pair_has_some(sizes, total, rho, fr
     assert free or max(len(attributes) for attributes, _ in chosen) <= 3
 
 
+@pytest.mark.parametrize("units", [3, 14, 15, 20])
+@pytest.mark.parametrize("cliques", ["complete", "none"])
+def test_there_are_never_more_marginals_than_units(units, cliques):
+    """Six columns have fifteen pairs, in a clique or outside."""
+    sizes = (4,) * 6
+    pairs = list(itertools.combinations(range(6), 2))
+    tree = complete(sizes) if cliques == "complete" else junction_tree(sizes, [])
+    plan = structs.replace(plan_of(sizes, 5.0), units=units)
+    chosen = choose_marginals(tree, 1e7, plan, scores=dict.fromkeys(pairs, 9e6))
+    assert sum(spent for _, spent in chosen) <= units
+    assert min(spent for _, spent in chosen) >= 1
+    assert len(chosen) >= min(units, 15)
+
+
 def test_wide_marginals_take_more_units_and_triples_less_where_cliques_are_scarce():
     sizes = (8, 2, 2, 2)
     free = dict(choose_marginals(complete(sizes), 1e6, plan_of(sizes, free=True)))

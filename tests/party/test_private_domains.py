@@ -469,7 +469,8 @@ def test_a_record_that_cannot_be_read_or_written_stops_everything(tmp_path):
             once(tmp_path, schema, table)
     (tmp_path / "found.json").unlink()
     (tmp_path / "key").write_bytes(b"short")
-    with pytest.raises(PrivacyError, match=r"key is damaged: it has 5 bytes"):
+    (tmp_path / "key").chmod(0o600)
+    with pytest.raises(PrivacyError, match=r"key is damaged: it has not 32 bytes"):
         once(tmp_path, schema, table)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PrivacyError, match="No record of the domains can be kept"):
@@ -503,6 +504,24 @@ def test_a_record_that_leads_nowhere_is_no_reason_to_search_again(tmp_path):
     (tmp_path / "found.json").unlink()
     (tmp_path / "elsewhere").rename(tmp_path / "found.json")
     assert once(tmp_path, schema, table) == (findings, {"pay"})
+
+
+@pytest.mark.parametrize("name", ["found.json", "key", "."])
+@pytest.mark.parametrize("how", ["written by others", "another user's"])
+def test_a_record_that_others_may_have_put_there_is_refused(tmp_path, name, how, somebody_else):
+    """With a key of his in place, somebody would know the noise; with a record of his, the schema is what he likes."""
+    schema, table = opened(ASKED[0]), people(100)
+    found = once(tmp_path, schema, table)[0]
+    path, mode = tmp_path / name, (tmp_path / name).stat().st_mode
+    if how == "written by others":
+        path.chmod(mode | 0o020)
+    else:
+        somebody_else(path)
+    with pytest.raises(PrivacyError, match="not yours alone"):
+        once(tmp_path, schema, table)
+    if how == "written by others":
+        path.chmod(mode)
+        assert once(tmp_path, schema, table) == (found, {"pay"})
 
 
 def test_who_reads_the_record_finds_no_key_in_it(tmp_path):

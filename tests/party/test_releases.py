@@ -138,6 +138,45 @@ def test_a_dangling_record_counts_as_one(releases):
         releases.once(RELEASE, again)
 
 
+@pytest.mark.parametrize("planted", ["written by others", "another user's", "a link"])
+def test_a_record_that_others_may_have_put_there_is_refused(releases, planted, somebody_else):
+    """Else who shares the machine decides what a party sends, or that it sends again."""
+    kept = releases.once(RELEASE, fresh)
+    path = releases.folder / RELEASE.name
+    if planted == "written by others":
+        path.chmod(0o620)
+    elif planted == "a link":
+        path.rename(releases.folder / "other")
+        path.symlink_to("other")
+    else:
+        somebody_else(path)
+    for give in (
+        lambda: releases.once(RELEASE, again),
+        lambda: releases.given(RELEASE.plan, RELEASE.party),
+    ):
+        with pytest.raises(PrivacyError, match=r"not yours alone|cannot be read"):
+            give()
+    if planted == "written by others":
+        path.chmod(0o600)
+        assert releases.once(RELEASE, again) == kept
+
+
+def test_nothing_is_released_from_a_folder_that_others_can_write_to(releases):
+    """There they could take the record away, so that a second release is made."""
+    kept = releases.once(RELEASE, fresh)
+    releases.folder.chmod(0o770)
+    other = replace(RELEASE, plan=b"q" * 32)
+    for give in (
+        lambda: releases.once(RELEASE, again),
+        lambda: releases.once(other, again),
+        lambda: releases.given(RELEASE.plan, RELEASE.party),
+    ):
+        with pytest.raises(PrivacyError, match=rf"not yours alone.*chmod go-w .*{STATE}"):
+            give()
+    releases.folder.chmod(0o700)
+    assert releases.once(RELEASE, again) == kept
+
+
 def test_nothing_is_made_where_no_record_can_be_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PrivacyError, match="nothing is released"):

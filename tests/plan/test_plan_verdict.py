@@ -34,7 +34,7 @@ def three(schema, **options):
     return verdict(plan_with(schema, **options)).errors.three
 
 
-@pytest.mark.parametrize("schema", [ONE, TWO])
+@pytest.mark.parametrize("schema", [ONE, pytest.param(TWO, marks=pytest.mark.slow)])
 def test_more_budget_and_more_records_lower_the_predicted_error(schema):
     by_epsilon = [
         three(schema, epsilon=e, expected_records=20_000) for e in (0.2, 0.5, 1.0, 3.0, 10.0)

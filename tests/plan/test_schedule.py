@@ -126,6 +126,7 @@ def test_messages_stay_within_their_budget():
         plan_with(schema, expected_records=10**6, nonce="large", message_bytes=3)
 
 
+@pytest.mark.slow
 def test_stated_errors_are_those_achieved():
     """Even, independent attributes, 200 cells in all from 20 runs: every marginal's error, and all of them together.
 

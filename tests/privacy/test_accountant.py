@@ -87,7 +87,7 @@ def test_sketch_atoms_are_those_of_an_enumeration(d, gamma, phantoms, floor, cei
     )
 
 
-@pytest.mark.parametrize("count", [1000, 131_072, 1 << 22])
+@pytest.mark.parametrize("count", [1000, 131_072, pytest.param(1 << 22, marks=pytest.mark.slow)])
 def test_composition_over_millions_is_never_below_the_exact_binomial(count):
     """A query with losses +a and -a only: its composed loss is binomial, so that every delta is known exactly."""
     loss = 0.3 / math.sqrt(count)
@@ -392,7 +392,13 @@ MIXTURES = [
 ]
 
 
-@pytest.mark.parametrize("wide, narrow", MIXTURES)
+@pytest.mark.parametrize(
+    "wide, narrow",
+    [
+        pytest.param(*m, marks=pytest.mark.slow if i in (2, 6) else ())
+        for i, m in enumerate(MIXTURES)
+    ],
+)
 def test_grids_overstate_epsilon_and_by_little(wide, narrow, monkeypatch):
     events = wide + narrow
     coarse, alone = by_pld(events, 1e-6)[-1], by_pld(wide, 1e-6)[-1]

@@ -46,6 +46,7 @@ def test_the_distinguishers_likelihood_ratio_is_the_accountants(audit):
         assert np.abs(table - ratio).min() < 1e-9
 
 
+@pytest.mark.slow
 def test_scheduled_pairs_stay_below_the_ledger(audit):
     outcome = audit.audit_pairs(6000)
     # 0.86, s.d. 0.10, of an exact 3.6.
@@ -53,6 +54,7 @@ def test_scheduled_pairs_stay_below_the_ledger(audit):
     assert audit.audit_pairs(1000, others=40).lower_bound < outcome.exact
 
 
+@pytest.mark.slow
 def test_too_few_phantoms_are_caught(audit):
     # An eighth of the phantoms that the ledger would state: the audit notices: it finds 5.2, s.d. 0.1, where 3.6 is stated.
     stated = audit.audit_pairs(2, phantoms=150).exact
@@ -93,6 +95,7 @@ def test_encrypted_counts_stay_below_the_ledger_whoever_colludes(audit):
         assert audit.audit_encrypted(500, knows).lower_bound < outcome.exact
 
 
+@pytest.mark.slow
 def test_too_little_noise_in_encrypted_counts_is_caught(audit, monkeypatch):
     # A sixty-fourth of the noise that the ledger states: 2.46, s.d. 0.1, is found where 0.20 is stated.
     gaussian = SystemNoise.gaussian
@@ -103,6 +106,7 @@ def test_too_little_noise_in_encrypted_counts_is_caught(audit, monkeypatch):
     assert outcome.lower_bound > outcome.exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_clique", [True, False])
 def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
     outcome = audit.audit_local(300, one_clique)
@@ -110,6 +114,7 @@ def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
     assert outcome.lower_bound < outcome.exact <= outcome.claim < outcome.reach
 
 
+@pytest.mark.slow
 def test_too_little_local_noise_is_caught(audit, monkeypatch):
     # A twentieth of the noise that the ledger states.
     gaussian = SystemNoise.gaussian
@@ -120,6 +125,7 @@ def test_too_little_local_noise_is_caught(audit, monkeypatch):
     assert outcome.lower_bound > outcome.exact
 
 
+@pytest.mark.slow
 def test_the_published_encoder_exceeds_its_claim_by_far(audit):
     outcome = audit.audit_published(5000)
     # 3.4, s.d. 0.19; of 4000 trials 3.14.

@@ -256,7 +256,7 @@ def test_parameters_whose_accounting_would_not_hold_are_refused(parameters, said
         CountSketchEvent(*parameters)
 
 
-@pytest.mark.parametrize("one, other", [(8, 7), (14, 1)])
+@pytest.mark.parametrize("one, other", [(8, 7), pytest.param(14, 1, marks=pytest.mark.slow)])
 def test_who_goes_by_two_ids_shows_less(one, other):
     """The values of one id have a bucket and sign of their own, and those of the other: two events of fewer groups each."""
     apart = [CountSketchEvent(groups, 36.6, 1024, 318) for groups in (one, other)]

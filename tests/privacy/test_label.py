@@ -16,7 +16,7 @@ GOOD = PrivacyLabel(0.55, 1e-6, ADD_OR_REMOVE)
     "label",
     [
         GOOD,
-        PrivacyLabel(2, 1e-9, REPLACE, notes=("the number of records is published",)),
+        PrivacyLabel(2, 1e-9, REPLACE, notes=("the number of ids is published",)),
         GOOD.because("a party fixed its noise"),
         EXACT,
         UNSTATED,

@@ -26,6 +26,7 @@ from vertimrf.privacy.person_sketch import (
 )
 
 # What two records of a person add to the counters of their buckets, each times its sign: values of two groups, and a contrast.
+QUICK = "half"
 PATTERNS = {
     "all the same": [[1, 0, 1, 0], [1, 0, 1, 0]],
     "all different": [[1, 0, 1, 0], [0, 1, 0, 1]],
@@ -82,7 +83,10 @@ def check_dominated(ratio, event, close):
             assert not (close and epsilon == 0) or true.mean() > 0.9 * price
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(
+    "pattern",
+    [pytest.param(p, marks=() if p == QUICK else pytest.mark.slow) for p in PATTERNS],
+)
 @pytest.mark.parametrize("variance", [4.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_the_priced_law_dominates_the_true_one_whatever_values_two_records_have(variance, pattern):
     """2000 draws of the noise, every way to place two records summed up."""

@@ -75,7 +75,7 @@ class DealtCounts(CrossPartyRelease):
 
     def encode(self, side):
         """The dealer is given the records; the message has nothing of them."""
-        digests, codes = side.gathered()
+        digests, codes = side.with_blanks()
         DEALER.setdefault(side.plan.digest(), {})[side.party] = digests, codes
         return ()
 

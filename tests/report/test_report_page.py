@@ -347,6 +347,7 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_browser_would_tell(tmp_path):
     """Of a page that does what ours must not."""
@@ -379,6 +380,7 @@ def measured(html, folder, width=360, within="html"):
     return int(match[1]), int(match[2])
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("kind", ["plain", "beside_truth"])
 def test_a_browser_opens_it(kind, request, tmp_path):
@@ -393,6 +395,7 @@ def test_a_browser_opens_it(kind, request, tmp_path):
     assert measured(text, tmp_path / "opened") == (360, 360)
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("edges", [40, pytest.param(0, marks=pytest.mark.slow)])
 def test_graph_and_ledger_fit_a_phone(made, edges, tmp_path, monkeypatch):

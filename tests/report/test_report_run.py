@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from runs.conversation import SCHEMA, Conversation
 
+from vertimrf.cli.inspect import describe
 from vertimrf.errors import MessageError
 from vertimrf.report.run import Run
 
@@ -63,9 +64,15 @@ def test_there_must_be_one_run(made, tmp_path):
         Run.open(tmp_path / "damaged.model")
 
 
-def test_a_servers_run_folder_is_a_run(tmp_path):
-    played = Conversation.make(tmp_path).play()
-    run = Run.open(played.server.folder)
+def test_a_servers_run_folder_is_a_run_once_it_is_over(tmp_path):
+    played = Conversation.make(tmp_path)
+    folder = played.server.folder
+    with pytest.raises(MessageError, match=f"not over.*`vertimrf status {folder}`"):
+        Run.open(folder)
+    with pytest.raises(MessageError, match=f"is a folder.*`vertimrf status {folder}`"):
+        describe(folder)
+    played.play()
+    run = Run.open(folder)
     assert run.model.schema.parties == SCHEMA.parties
     assert run.report.label.private
     assert len(run.report.released) == len(SCHEMA.names)

@@ -371,7 +371,10 @@ def without_one(tmp_path):
     return let
 
 
-@pytest.mark.parametrize("other", ["hospital", "insurer", "registry"])
+@pytest.mark.parametrize(
+    "other",
+    ["hospital", *(pytest.param(name, marks=pytest.mark.slow) for name in ("insurer", "registry"))],
+)
 def test_with_different_people_all_stop_before_anything_is_counted(copied, without_one, other):
     """The one with other people, and all who compare with it, with one sentence. None has sent rows, answers or a message."""
     run = without_one(copied(THREE, early=True), other)

@@ -21,14 +21,18 @@ from vertimrf import Message, PrivateKey, Secret
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
 from vertimrf.files.atomic import DRAFT
 from vertimrf.files.state import STATE
+from vertimrf.keys import KeyRing
+from vertimrf.options import RunOptions
+from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import seal_secret
 from vertimrf.releases.received import CommonRecords, RecordCount
 from vertimrf.runs.files import match_of, read_match
 from vertimrf.runs.folder import locked
-from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.party_run import SECRET, PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.population import few_in_common
+from vertimrf.trial import run_protocol
 
 NO_FINGERPRINT = "7QK2-M0XR-7QK2-M0XR-7QK2-M0XR-7QK2"
 
@@ -71,6 +75,21 @@ def test_a_run_ends_with_table_model_and_report(over):
     assert "envelopes" not in over.parties["insurer"].outgoing()
 
 
+def test_a_trial_has_the_messages_of_a_run(over, tmp_path):
+    """With the keys, the secret and the tables of a run, byte for byte."""
+    plan, server = over.server.plan, over.server.folder
+    keys = {name: PrivateKey.load(run.folder / "key") for name, run in over.parties.items()}
+    secret = Secret.load(over.parties[plan.party_names[0]].folder / SECRET)
+    tables = [
+        Party(plan, name, secret).encode(run.settings.table, "id")
+        for name, run in over.parties.items()
+    ]
+    ring = KeyRing(keys, PrivateKey.load(server / "key"))
+    run_protocol(plan, tables, RunOptions(rows=10), tmp_path, ring, secret)
+    for name, run in over.parties.items():
+        assert (tmp_path / f"{name}.message").read_bytes() == run.outgoing()["message"]
+
+
 def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over):
     before = files_of(over.folder)
     first = over.round()
@@ -109,7 +128,9 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     assert steps(party)["acceptance"] == "waits"
     with pytest.raises(MessageError, match="not a whole fingerprint"):
         party.accept(planned.server.plan.fingerprint[:9])
-    with pytest.raises(MessageError, match=r"no plan with this fingerprint.*received/plan"):
+    with pytest.raises(
+        MessageError, match=r"no plan with this fingerprint.*type it once more\. If .*received/plan"
+    ):
         party.accept(NO_FINGERPRINT)
     assert list(party.advance(back)) == ["offer"]
     answer = party.accept(planned.server.plan.fingerprint.lower().replace("-", " "))

@@ -40,6 +40,7 @@ def contrast(codes, attributes):
     return 1 - 2 * float((codes[list(attributes)].sum(axis=0) % 2).mean())
 
 
+@pytest.mark.slow
 def test_three_and_four_attributes_that_no_pair_tells_of_are_told():
     codes = records(0)
     result = run(codes)

@@ -168,7 +168,9 @@ def test_where_everything_is_shared_nothing_crosses():
     assert distance(truth, result.codes, schema.sizes, (0, 1)) < 0.02
 
 
-@pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
+@pytest.mark.parametrize(
+    "encoder", ["count-sketch", pytest.param("scheduled-pairs", marks=pytest.mark.slow)]
+)
 def test_contradictions_are_told_and_leave_the_others_alone(encoder):
     """At 0 and at 5 % of contradictions; the figures of one run each."""
     results = {rate: run(rate, encoder=encoder) for rate in (0.0, 0.05)}

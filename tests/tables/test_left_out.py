@@ -43,6 +43,7 @@ def test_a_draft_says_what_it_leaves_out_and_why(tmp_path):
     # The cells that are no numbers are shown, not the others.
     assert rows["clinic: weight"][1].startswith("'999 aa'")
     assert rows["clinic: remark"][:2] == ["names", "'Aa Aa aaa aaaa aaaaa, a…'"]
+    assert "." not in rows["clinic: phone"][1]
     assert rows["clinic: phone"][2] == "state edges, if they are quantities"
     assert rows["clinic: empty"][:2] == ["nothing", "-"]
     assert rows["clinic: patient_id"][0] == "ids of people with several rows"
@@ -69,6 +70,9 @@ def test_people_with_several_rows_are_named(tmp_path):
     (flag,) = draft.flags
     assert str(flag).startswith(f"party1: column 'patient_id' {found}: one row of each counts; ")
     assert "79" not in json.dumps(draft.schema.to_json())
+    # A few people with two rows are people, too.
+    few = pd.concat([frame.drop_duplicates("patient_id"), frame[:9]])
+    assert "as ids of people who have several" in str(draft_schema(few).flags[0])
     # One row of each, and a column of another name, are nothing to say.
     assert not draft_schema(frame.drop_duplicates("patient_id"), id="patient_id").flags
     assert draft_schema(frame.rename(columns={"patient_id": "street"})).schema.names == (

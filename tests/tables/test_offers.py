@@ -1,12 +1,15 @@
 """Likely rules: each kind is found where every record keeps it, and not where one does not or chance would do."""
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import good
 
-from vertimrf import Schema, Synthesizer
+from vertimrf import Attribute, Schema, Synthesizer
+from vertimrf.tables.alike import Alike
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.offers import taken_over
 
@@ -107,6 +110,17 @@ def test_columns_that_are_independent_give_no_rules():
     columns |= {f"real{i}": rng.lognormal(0, 1, N).round(2 + i) for i in range(5)}
     columns |= {f"text{i}": rng.choice(["x", "y", "z"], N) for i in range(3)}
     assert draft_schema(table_of(columns)).likely == ()
+
+
+def test_constants_and_infinite_numbers_follow_from_no_column():
+    """Warnings would be errors: nothing is divided by a width of zero, and no infinite numbers are subtracted."""
+    one = np.random.default_rng(5).normal(0, 50, 500).round(2)
+    one[0] = np.inf
+    numbers = {"x": one, "y": one + 3, "z": np.zeros(500), "w": np.zeros(500)}
+    attributes = [Attribute.numeric(name, [-500, 0, 500]) for name in numbers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not [*Alike.of(numbers, attributes, 500).lines()]
 
 
 def test_values_that_hardly_repeat_decide_nothing():

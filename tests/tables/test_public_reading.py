@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from builders import KEYS, rows_of
@@ -341,6 +342,20 @@ def test_a_column_of_bytes_is_one_of_texts(cells):
 
 class PanicException(BaseException):
     """What code in Rust raises where it fails, by its name."""
+
+
+@pytest.mark.parametrize("year", [2020, 2400])
+@pytest.mark.parametrize("inside", [False, True])
+def test_whether_a_file_of_orc_is_refused_follows_from_its_types(tmp_path, year, inside):
+    """Its reader refuses all of a file of which one timestamp is far away."""
+    day, path = datetime(year, 1, 1), str(tmp_path / "t.orc")
+    times = pa.array([day] * 60, pa.timestamp("us"))
+    at = pa.StructArray.from_arrays([times], ["t"]) if inside else times
+    rows = pa.table({"id": [id for id, _ in ROWS], "x": [x for _, x in ROWS], "at": at})
+    pa.orc.write_table(rows, path)
+    assert kept(path) == (60, 0)
+    with pytest.raises(TableError, match=r"Column 'at' of .* is a TIMESTAMP, which is not read"):
+        kept(path, attributes=(X, Attribute.integer("at", 3)))
 
 
 def test_a_cell_of_a_workbook_that_makes_its_reader_panic_costs_its_own_record(

@@ -25,11 +25,11 @@ from vertimrf.columns.text import MISSING_TEXT
 from vertimrf.errors import OutputError, SchemaError, TableError
 from vertimrf.privacy.label import UNSTATED, PrivacyLabel
 from vertimrf.server.rows import decode_pieces
-from vertimrf.tables.arrow import check_output
 from vertimrf.tables.columns import encode_table
 from vertimrf.tables.ids import as_texts, digested, format_ids, id_shapes
 from vertimrf.tables.sources import open_pieces, read_arrow, read_label
 from vertimrf.tables.table import Table, encode_columns
+from vertimrf.tables.write import check_output
 
 PEOPLE = (
     Attribute.numeric("age", [0, 18, 40, 65, 120], integral=True, missing=True),

@@ -351,6 +351,17 @@ def arrow_stream(table, path):
         writer.write_table(table, max_chunksize=3)
 
 
+def orc(table, path):
+    """An ORC file. Types that it lacks, or of which a cell may refuse the file, are texts."""
+
+    def lacked(kind):
+        timed = pa.types.is_temporal(kind) and not pa.types.is_date(kind)
+        return timed or kind in (pa.null(), pa.uint64()) or pa.types.is_dictionary(kind)
+
+    kinds = [pa.string() if lacked(field.type) else field.type for field in table.schema]
+    pa.orc.write_table(table.cast(pa.schema(zip(table.column_names, kinds, strict=True))), path)
+
+
 def workbook(folder, rows, pair):
     """A spreadsheet of Excel."""
     import openpyxl
@@ -571,6 +582,7 @@ FORMATS = {
     "Parquet": (typed, functools.partial(typed_file, write=pa.parquet.write_table, name="t.parquet")),
     "Arrow file": (typed, functools.partial(typed_file, write=pa.feather.write_feather, name="t.arrow")),
     "Arrow stream": (typed, functools.partial(typed_file, write=arrow_stream, name="t.arrows")),
+    "ORC": (typed, functools.partial(typed_file, write=orc, name="t.orc")),
     "Arrow, types found": (alike, inferred),
     "XLSX": (plain_objects, workbook),
     **{

@@ -87,6 +87,7 @@ def test_a_validation_that_is_missing_is_noticed(seeds, tmp_path, monkeypatch):
     assert played(noticed) == []
 
 
+@pytest.mark.slow
 def test_a_crash_a_hang_and_a_loss_of_memory_are_noticed(seeds, tmp_path, monkeypatch):
     """Whatever brings a worker down is an outcome, with the bytes that did."""
     monkeypatch.setattr(fuzz, "HANGS", 2.0)

@@ -26,6 +26,7 @@ def test_a_record_changes_no_other_in_hundreds_of_tables(address):
     assert neighbours.neighbours(600, seed=3, address=address).wrong == []
 
 
+@pytest.mark.slow
 def test_a_cell_that_decides_for_others_is_noticed(monkeypatch):
     """A missing number that is one only where no date stands beside it."""
     known = objects._stored

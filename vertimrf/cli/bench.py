@@ -173,7 +173,6 @@ def work_of(encoder: str, rows: int) -> Work:
         SECRET,
         lambda _: SECRET,
         encoded,
-        lambda: (digests, values),
         lambda: (digests, values.astype(np.int32)),
         lambda: [np.full(size, rows / size) for size in sizes],
         SystemNoise(),

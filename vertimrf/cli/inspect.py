@@ -39,8 +39,8 @@ from ..runs.folder import (
 from ..runs.party_run import ACCEPTED, TABLE
 from ..runs.party_table import PartySettings
 from ..runs.steps import LEFT_OUT
-from ..tables.arrow import SUFFIXES
 from ..tables.sources import open_as_found, read_label
+from ..tables.write import is_table
 
 # Columns of a table that are listed, and arrays, rules and impossible combinations of a file.
 MAX_LISTED, MAX_LINES = 40, 12
@@ -78,8 +78,15 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
         VertiMRFError: the file cannot be read, was altered, or is none of these.
     """
     path = Path(path)
-    if path.name.endswith(SUFFIXES):
+    if is_table(path):
         return _table(path)
+    if path.is_dir():
+        hint = (
+            f"`vertimrf status {path}` tells of its run"
+            if (path / SETTINGS).is_file()
+            else "name one of the files in it"
+        )
+        raise MessageError(f"{path} is a folder, not a file; {hint}.")
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))

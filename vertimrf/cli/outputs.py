@@ -16,7 +16,7 @@ from ..errors import PlanError
 from ..files.atomic import check_space
 from ..files.results import STDOUT, check_result, is_stream, save
 from ..options import RunOptions
-from ..plan.defaults import BYTES_PER_VALUE, SCHEMA_FILE
+from ..plan.defaults import BYTES_PER_VALUE, OUT_HELP, SCHEMA_FILE
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,25 @@ class Outputs:
 
     def check(self, read: Sequence[str | None], csv_safe: bool) -> None:
         """Check that the files can be written. ``read`` are the files that the command reads."""
-        from ..tables.arrow import table_files
+        from ..tables.write import table_files
 
         tables = table_files(self.table, csv_safe=csv_safe)
         check_writable(*tables, self.table + SCHEMA_FILE, self.model, self.figures, read=read)
 
     def write(
-        self, pieces: Any, model: Any, figures: Callable[[], dict[str, Any]], options: RunOptions
+        self,
+        pieces: Any,
+        model: Any,
+        figures: Callable[[], dict[str, Any]],
+        options: RunOptions,
+        like: Sequence[Any],
     ) -> None:
-        """Write the synthetic table in pieces, its schema beside it, its model and its figures."""
-        from ..tables.arrow import write_table
+        """Write the synthetic table in pieces, its schema beside it, its model and its figures; ``like`` as for :func:`.write_table`."""
+        from ..tables.write import as_many_as_fit, write_table
 
         label = model.ledger.label
-        written = write_table(pieces, self.table, label, csv_safe=options.csv_safe)
+        pieces = as_many_as_fit(pieces, self.table, options.rows)
+        written = write_table(pieces, self.table, label, csv_safe=options.csv_safe, like=like)
         schema = model.schema.as_plain() if options.plain else model.schema
         schema.save(self.table + SCHEMA_FILE)
         if self.model is not None:
@@ -70,9 +76,7 @@ def writes_results(command: Any) -> Any:
     The command receives an :class:`Outputs` as `outputs`.
     """
 
-    @click.option(
-        "--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow."
-    )
+    @click.option("--out", required=True, help=OUT_HELP)
     @click.option(
         "--model", "model_file", help="Also save the fitted model, for `vertimrf sample`."
     )
@@ -117,11 +121,15 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
 
 
 def check_room(path: str, rows: int, columns: int) -> None:
-    """Check before the work that the disk has room for a table of so many rows.
+    """Check before the work that the disk, and a file of its kind, have room for a table of so many rows.
 
     Raises:
-        PlanError: it has not.
+        PlanError: the disk has not.
+        TableError: such a file has not.
     """
+    from ..tables.write import check_size
+
+    check_size(path, rows, columns)
     needed = BYTES_PER_VALUE * rows * columns
     if not is_stream(path) and (short := check_space(Path(path).absolute().parent, needed)):
         raise PlanError(short)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import CSV_SAFE_HELP, PLAIN_HELP
+from ..plan.defaults import CSV_SAFE_HELP, OUT_HELP, PLAIN_HELP
 from ..tables.read_options import ReadOptions
 from .common import party_run
 from .group import main
@@ -31,13 +31,19 @@ from .outputs import check_room, check_writable
     help="Draw only such rows: country=PRT|ESP, adr>=100 or adr=100..200; repeat for more.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for the rows.")
-@click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--out", required=True, help=OUT_HELP)
 @click.option(
     "--draws",
     type=click.IntRange(min=2),
     help="Number of tables, each from a redrawn model, whose spread shows noise and sampling. The first column, draw, numbers them.",
 )
 @click.option("--trust", help="Also write a table of how far every column and pair can be trusted.")
+@click.option(
+    "--like",
+    multiple=True,
+    metavar="FILE",
+    help="With .sav, .dta or .xpt: a file of SPSS, Stata or SAS, whose codes, labels, levels and formats columns get; repeat for more.",
+)
 @click.option("--csv-safe", is_flag=True, help=CSV_SAFE_HELP)
 @click.option("--plain", is_flag=True, help=PLAIN_HELP)
 def sample(
@@ -48,6 +54,7 @@ def sample(
     out: str,
     draws: int | None,
     trust: str | None,
+    like: Sequence[str],
     csv_safe: bool,
     plain: bool,
 ) -> None:
@@ -56,15 +63,17 @@ def sample(
     import pyarrow as pa
 
     from ..named_model import Model
-    from ..tables.arrow import check_output, table_files, write_table
     from ..tables.conditions import read_conditions
+    from ..tables.write import check_output, table_files, write_table
 
     # One of both may have another format.
     results = [path for path in (out, trust) if path]
     safe = {path: csv_safe and ".csv" in check_output(path) for path in results}
     if not any(safe.values()):
         check_output(out, csv_safe=csv_safe)
-    check_writable(*(file for path in results for file in table_files(path)), read=(model_file,))
+    check_writable(
+        *(file for path in results for file in table_files(path)), read=(model_file, *like)
+    )
     model = Model.load(model_file)
     given = read_conditions(where, model.schema)
     if draws is None:
@@ -81,7 +90,7 @@ def sample(
     # With a condition, how many rows there are is known only once they are drawn.
     each = rows or (1 if given else round(model.records))
     check_room(out, each * (draws or 1), len(model.schema.names))
-    written = write_table(pieces, out, model.ledger.label, csv_safe=safe[out])
+    written = write_table(pieces, out, model.ledger.label, csv_safe=safe[out], like=like)
     if trust is not None:
         known = [vars(one) | {"columns": " × ".join(one.columns)} for one in model.trusts()]
         trusts = pa.Table.from_pylist(known)

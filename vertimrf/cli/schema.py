@@ -81,7 +81,7 @@ def draft(
 @click.option(
     "--out",
     required=True,
-    help="Schema file to write: .toml or .json; .sdv.json is SDV's metadata.",
+    help="Schema file to write: .toml or .json; .sdv.json is SDV's metadata, .csvw.json CSVW-EO.",
 )
 def merge(parts: Sequence[str], out: str) -> None:
     """Merge the parties' parts of a schema, in the order given."""

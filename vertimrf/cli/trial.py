@@ -82,7 +82,7 @@ def synthesize(
         print_known(figures)
         pieces = made.model.pieces(options.rows, seed=options.seed, plain=options.plain)
         with saying_run_spent(made.ledger):
-            outputs.write(pieces, made.model, lambda: figures, options)
+            outputs.write(pieces, made.model, lambda: figures, options, tables)
         return
     # The messages of all tables are written before they are read.
     messages = max(len(tables), 0 if domains is None else len(domains.schema.parties))
@@ -110,7 +110,7 @@ def synthesize(
         if not disagreement.significant:
             click.echo(disagreement.sentence(trial.result.plan), err=True)
     with saying_run_spent(trial.ledger):
-        outputs.write(trial.result.pieces(), trial.model, trial.to_json, options)
+        outputs.write(trial.result.pieces(), trial.model, trial.to_json, options, tables)
 
 
 @main.command()

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Codes, Int32s, Integers, Ints, Pair, Words
+from ..arrays import Int32s, Integers, Ints, Pair, Words
 from ..columns.column import Attribute
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
@@ -209,16 +209,10 @@ class ClusterRecords:
         progress.advance(1, 1)
         return out
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
-        """See :class:`vertimrf.party.records.Records`."""
-        raise PlanError(
-            "Randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
-        )
-
     def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """See :class:`vertimrf.party.records.Records`."""
         raise PlanError(
-            "Encrypted counts need all records in one place: plan with another encoder for a cluster."
+            "Encrypted counts and randomised responses (grr) need all records in one place: plan with another encoder for a cluster."
         )
 
     def keyed_sum(self, key: bytes) -> int:

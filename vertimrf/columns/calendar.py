@@ -66,7 +66,8 @@ def to_number(
         at = time.fromisoformat(value.strip()) if isinstance(value, str) else value
         if not isinstance(at, time) or at.tzinfo is not None:
             raise ValueError(f"{value!r} is no time of day without an offset")
-        return at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6
+        seconds = at.hour * 3600 + at.minute * 60 + at.second
+        return (seconds * 10**6 + at.microsecond) / 1e6
     moment = _moment(value)
     if calendar == "date":
         days = (moment.replace(tzinfo=None) - EPOCH) / timedelta(days=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -28,6 +28,10 @@ Arrays = TypeVar("Arrays", bound=tuple[npt.NDArray[Any], ...])
 # applied to.
 MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 FAR = 10**18
+# Type of the decimals that double precision does not hold, among cells of other types. Its zeros at the end have no meaning.
+EXACT_DECIMAL = pa.decimal256(76, 38)
+# Arithmetic that keeps all digits of the longest numbers.
+EVERY_DIGIT = Context(prec=2 * EXACT_DECIMAL.precision)
 # Floating-point numbers of up to this are whole if they say so.
 WHOLE = 2.0**53
 # Cells that say whether a column is in a notation.
@@ -114,10 +118,17 @@ def cell_value(cell: pa.Scalar) -> Any:
             return str(cell.type)
 
 
+def shortest(number: Decimal) -> Decimal:
+    """A decimal without zeros at the end, whose text has no exponent."""
+    return Decimal(format(number.normalize(EVERY_DIGIT), "f"))
+
+
 def cell_values(cells: pa.Array) -> list[Any]:
     """Python values of cells; values that Python cannot represent become text."""
     try:
         values: list[Any] = cells.to_pylist()
+        if cells.type == EXACT_DECIMAL:
+            return [value if value is None else shortest(value) for value in values]
         return values
     except (OverflowError, ValueError):
         return [cell_value(cell) for cell in cells]
@@ -281,9 +292,10 @@ def column_instants(attribute: Dates, column: pa.ChunkedArray, where: str) -> tu
         distinct, indices = by_dictionary(texts, where)
         numbers = np.full(len(distinct) + 1, np.nan)
         absent = np.ones(len(distinct) + 1, bool)
-        for i, text in enumerate(distinct):
-            absent[i] = text is None or text in none
-            numbers[i] = np.nan if absent[i] else notation.number(text)
+        absent[:-1] = [text is None or text in none for text in distinct]
+        present = [text for text, lacks in zip(distinct, absent[:-1], strict=True) if not lacks]
+        read = pa.chunked_array([pa.array(present, pa.large_string())])
+        numbers[~absent] = notation.parsed(read)
         return numbers[indices], absent[indices]
 
     def read(cells: pa.ChunkedArray) -> tuple[Floats, Flags]:

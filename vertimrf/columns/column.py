@@ -1,6 +1,6 @@
 """An attribute and its public domain: what every kind of column can be asked.
 
-The rest of the house asks an attribute, and never what kind it is. Reading Arrow's arrays
+Other modules call these methods, and never test the class of an attribute. Reading Arrow's arrays
 (:mod:`vertimrf.columns.cells`) is imported when asked, so that planning loads no tables.
 """
 

@@ -19,10 +19,14 @@ from .notations.moment_text import ISO, bare
 from .notations.moments import Moments
 from .notations.register import of_moments
 from .numbers import Numbers
+from .partition import Lattice
 from .text import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Decimals of a second that are microseconds, the finest that times may have, and milliseconds.
+FINEST, MILLI = 6, 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +34,8 @@ class Dates(Numbers):
     """An attribute of dates, times of day or timestamps.
 
     Edges are numbers of :mod:`vertimrf.columns.calendar`: days of dates, else seconds. The
-    resolution is 1 by default.
+    resolution is 1 by default. That of times may be 0.001, or any other whole number of
+    microseconds.
 
     Attributes:
         calendar: "date", "time" or "timestamp".
@@ -54,10 +59,17 @@ class Dates(Numbers):
                 raise no_timezone(where)
             check_zone(self.name, self.timezone)
         super()._check_grid(where)
-        if self.resolution is not None and self.resolution != int(self.resolution):
+        if self.resolution is not None and not self._is_resolution(float(self.resolution)):
             raise SchemaError(
-                f"{where}: resolution is {self.resolution!r}; that of dates and times is a whole number."
+                f"{where}: resolution is {self.resolution!r}; that of dates is a whole number of days, and that of times one of seconds, "
+                "or of parts of them down to 0.000001."
             )
+
+    def _is_resolution(self, resolution: float) -> bool:
+        """Whether dates or times can have a resolution."""
+        return resolution.is_integer() or (
+            self.calendar != "date" and resolution == round(resolution, FINEST) > 0
+        )
 
     @property
     def _is_format(self) -> bool:
@@ -102,7 +114,13 @@ class Dates(Numbers):
     @property
     def whole(self) -> bool:
         """See :class:`Numbers`."""
-        return True
+        return self.digits == 0
+
+    @cached_property
+    def digits(self) -> int:
+        """See :class:`Attribute`: those of seconds; 0 of dates."""
+        every = (*(self.grid or (self.step, self.offset)), *self.points)
+        return max(map(decimals_of_seconds, every))
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -146,7 +164,7 @@ class Dates(Numbers):
             self,
             name=name,
             edges=edges,
-            resolution=None,
+            resolution=10.0**-self.digits if self.digits else None,
             offset=0.0,
             grid=(),
             points=(),
@@ -159,25 +177,45 @@ class Dates(Numbers):
         from .cells import column_instants
 
         numbers, missing = column_instants(self, column, where)
-        # Parts of a second are cut.
-        return (numbers if self.calendar == "date" else np.floor(numbers)), missing
+        # What is finer than seconds, or than their parts that the resolution has, is cut.
+        return (numbers if self.calendar == "date" else self._cut(numbers)), missing
+
+    def _cut(self, seconds: Floats) -> Floats:
+        """Seconds without what is finer than the resolution, as far as that is finer than a second."""
+        if self.whole:
+            return np.floor(seconds)
+        return Lattice(10.0**-self.digits).floored(seconds)
 
     def typed(self, numbers: Floats) -> pa.Array:
         """See :class:`Attribute`."""
         import pyarrow as pa
 
         missing = np.isnan(numbers)
-        whole = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
-        if self.is_text:
-            return self.notation.written(whole)
-        if self.type in WHOLE:
-            return self.notation.written(whole).cast(pa.type_for_alias(self.type))
+        known = np.where(missing, 0, numbers)
+        if self.is_text or self.type in WHOLE:
+            whole = known.astype(np.int64) if self.whole else known
+            texts = self.notation.written(pa.array(whole, mask=missing))
+            return texts if self.is_text else texts.cast(pa.type_for_alias(str(self.type)))
+        unit = "s" if self.whole else "ms" if self.digits <= MILLI else "us"
+        each = {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+        ticks = known.astype(np.int64) if self.whole else np.rint(known * each).astype(np.int64)
+        cells = pa.array(ticks, mask=missing)
         if self.calendar == "timestamp":
-            whole = whole.cast(pa.timestamp("s", tz=self.timezone))
-            unit = self.type and self.type[len("timestamp[") : -1]
-            return whole.cast(pa.timestamp(unit, tz=self.timezone)) if unit else whole
-        usual = pa.date32() if self.calendar == "date" else pa.time32("s")
-        return whole.cast(pa.int32()).cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
+            chosen = self.type[len("timestamp[") : -1] if self.type else unit
+            return cells.cast(pa.timestamp(unit, self.timezone)).cast(
+                pa.timestamp(chosen, self.timezone)
+            )
+        if self.calendar == "date":
+            return (
+                cells.cast(pa.int32())
+                .cast(pa.date32())
+                .cast(pa.type_for_alias(self.type or "date32[day]"))
+            )
+        if unit == "us":
+            usual = pa.time64("us")
+        else:
+            cells, usual = cells.cast(pa.int32()), pa.time32(unit)
+        return cells.cast(usual).cast(pa.type_for_alias(self.type or str(usual)))
 
     def sdv(self) -> Fields:
         """See :class:`Attribute`."""
@@ -188,6 +226,11 @@ class Dates(Numbers):
 
     def _number(self, number: float) -> Any:
         return self.value_text(number)
+
+
+def decimals_of_seconds(seconds: float) -> int:
+    """Decimals of a number of seconds, which has as many as microseconds have at most."""
+    return len(f"{seconds:.{FINEST}f}".rstrip("0").partition(".")[2])
 
 
 def no_timezone(where: str) -> SchemaError:

@@ -5,35 +5,35 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import date, time
-from decimal import Decimal
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrays import Fields, Floats, Integers, Texts
 from ..errors import SchemaError
 from .calendar import CALENDARS, DAY, Calendar, calendar_of, to_number
-from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, plain_cells, type_name
-from .cells import cell_values, is_text, written_out
+from .cell_types import DICTIONARY, SINGLES, TEXT, as_decimals, type_name
 from .column import Attribute
-from .dates import Dates
+from .counted import LISTED_TEXTS, Counted, counted
+from .dates import FINEST, MILLI, Dates
 from .excluded import Excluded
 from .listed import Listed
 from .notations import epoch
 from .notations.moment_text import iso_pattern
 from .notations.notation import DateOrder, Recognised
-from .notations.plain import as_numbers
+from .notations.number_pattern import Pattern
+from .notations.plain import as_numbers, summed
 from .notations.register import of_moments, recognised
 from .numbers import Numbers, listed_numbers
 from .read import read_attribute
-from .recognise import LISTED, Shape, recognise, written_dates
+from .recognise import LISTED, MOMENTS, Shape, recognise, written_dates
+from .rhythm import lost_rhythm
 from .text import EXACT, MISSING_TEXT, UNDECODED, folded, parse
 
-# Most values listed of a column of text: the most frequent ones; all others become OTHER.
-LISTED_TEXTS = 256
 OTHER = "other"
 # With more values than are listed, text is prose if longer than this on average, and names records
 # if its values are more than this part of the records.
@@ -46,40 +46,23 @@ UNIQUE_NUMBERS, LONG_NUMBER, COUNTED = 0.9, 6, 500
 FEW_TEXTS = 5
 # A text such as NA may be a value if at least this part of the records have it, or if the column has codes of a few letters.
 OFTEN, CODE = 0.01, re.compile(r"[A-Z]{1,3}")
-INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+# Numbers without a zero before the mark, as Stata and SAS write them.
+BARE = re.compile(r"-?\.")
+# Numbers of so many signs are all different in double precision.
+PRECISE = 15
+# A date of zeros, as MySQL and SAP write where there is none.
+NO_DATE = re.compile(r"0+([-./: ]0+){2,5}")
 # Told of a doubt: the column, and what it is.
 Flag = Callable[[str, str], None]
 # Numbers, and how many records have each.
 Counts = dict[float, int]
-SCALARS = (str, int, float, Decimal, date, time)
 ISO = {
     "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
-    "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
+    "time": re.compile(r"\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"),
     "timestamp": re.compile(
-        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"
+        r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[-+]\d{2}:?\d{2})?"
     ),
 }
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What a column has.
-
-    Attributes:
-        values: records by value, as Python has it.
-        absent: records by text that counts as missing.
-        missing: whether some cells are missing.
-        infinite: number of infinite values.
-        declared: the values that the column may have, in their order; empty if it does not say.
-        ordered: whether that order has a meaning.
-    """
-
-    values: dict[Any, int]
-    absent: dict[str, int]
-    missing: bool
-    infinite: int
-    declared: tuple[Any, ...] = ()
-    ordered: bool = False
 
 
 def draft_attribute(
@@ -163,7 +146,7 @@ def _drafted(
         flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
-    texts = all(isinstance(value, str) for value in counts)
+    texts = {*map(type, counts)} == {str}
     chosen = typed and texts
     if chosen and len(counts) <= LISTED_TEXTS:
         return drafted_text(name, counts, missing, flag)
@@ -172,14 +155,9 @@ def _drafted(
     written: Recognised | None = None
     if numbers is None and instants is None and texts:
         try:
-            written = recognised(counts, dates, chosen)
-        except SchemaError as error:
-            if chosen:
-                return drafted_text(name, counts, missing, flag)
-            why, keep = re.split("[:;] ", str(error), maxsplit=1)
-            raise Excluded(
-                f"{why}: {keep}", "text that may be several things", keep, counts
-            ) from None
+            written = _written(counts, dates, chosen)
+        except SchemaError:
+            return drafted_text(name, counts, missing, flag)
     format = None
     if written is not None:
         flag(written.problem, written.done)
@@ -188,26 +166,22 @@ def _drafted(
             numbers = written.numbers
         else:
             instants = calendar, written.notation.zone, written.numbers
+    if numbers is not None and written is None and texts and any(map(BARE.match, counts)):
+        format = str(Pattern.seen(counts, "."))
     if instants is not None:
         if texts and format is None:
             format = iso_pattern(instants[0], counts, instants[1])
         attribute = drafted_instants(name, *instants, missing, format)
+        if (lost := lost_rhythm(attribute, instants[2])) is not None:
+            flag(
+                f"has far more records at some {lost} than at others",
+                "in synthetic rows they are alike; if that matters, add a column of them to the table",
+            )
         return replace(attribute, type=TEXT) if chosen else attribute
-    if chosen:
+    if chosen and (written is None or numbers is None):
         return drafted_text(name, counts, missing, flag)
     if numbers is not None:
-        if len(numbers) < len(counts) and _merged(counts, numbers):
-            flag(
-                "has numbers with more digits than double precision tells apart",
-                "those that are one number there count as one; list them as text, or leave the column out",
-            )
-        if not infinite and identify(numbers) and epoch.seen(_sorted(numbers)[0]) is None:
-            raise Excluded(
-                "has another whole number in nearly every record, as ids and telephone numbers have",
-                "ids or telephone numbers",
-                "state edges, if they are quantities",
-                numbers,
-            )
+        _check_numbers(found, numbers, written, flag)
         return drafted_numbers(name, numbers, missing, bool(infinite), format, flag)
     if infinite:
         raise Excluded("has infinite values among text", texts=counts)
@@ -222,17 +196,74 @@ def _drafted(
     return drafted_text(name, counts, missing, flag)
 
 
-def _merged(counts: Mapping[Any, int], numbers: Counts) -> bool:
+def _written(counts: Mapping[str, int], dates: DateOrder | None, chosen: bool) -> Recognised | None:
+    """The notation of texts; ``chosen`` if they are texts by their type.
+
+    Raises:
+        Excluded: they may be several things.
+        SchemaError: so it is, and they may stay texts.
+    """
+    try:
+        return recognised(counts, dates, chosen)
+    except SchemaError as error:
+        if chosen:
+            raise
+        why, keep = re.split("[:;] ", str(error), maxsplit=1)
+        raise Excluded(f"{why}: {keep}", "text that may be several things", keep, counts) from None
+
+
+def _check_numbers(found: Counted, numbers: Counts, written: Recognised | None, flag: Flag) -> None:
+    """Say what drafts cannot do with numbers.
+
+    Raises:
+        Excluded: they seem to name records.
+    """
+    counts = found.values
+    if len(numbers) < len(counts) and _merged(counts, numbers, written):
+        flag(
+            "has numbers with more digits than double precision tells apart",
+            "those that are one number there count as one; list them as text, or leave the column out",
+        )
+    named = written is None or written.notation.may_identify
+    if (
+        not found.infinite
+        and named
+        and identify(numbers)
+        and written_dates(*_sorted(numbers)) is None
+    ):
+        raise Excluded(
+            "has another whole number in nearly every record, as ids and telephone numbers have",
+            "ids or telephone numbers",
+            "state edges, if they are quantities",
+            counts,
+        )
+
+
+def _merged(counts: Mapping[Any, int], numbers: Counts, written: Recognised | None) -> bool:
     """Whether values that differ have become one number, unlike 1 and 1.0, which are one."""
-    exact = (value if isinstance(value, float) else Decimal(value) for value in counts)
-    return len(numbers) < len({*exact})
+    values: Iterable[Any] = counts
+    if written is not None:
+        texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
+        values = written.notation.plain(texts).to_pylist()
+    if not any(isinstance(value, int) or len(str(value)) > PRECISE for value in values):
+        return False
+    try:
+        exact = {value if isinstance(value, float) else Decimal(value) for value in values}
+    except InvalidOperation:
+        # Texts of durations, of which 1:00 and 01:00 are one.
+        return False
+    return len(numbers) < len(exact)
 
 
 def _among(
     name: str, column: pa.ChunkedArray, found: Counted, flag: Flag, dates: DateOrder | None
 ) -> Attribute | None:
     """Numbers, dates or times, among which few texts without a digit stand for a missing value; None if the column has none."""
-    odd = {t: n for t, n in found.values.items() if not any(map(str.isdigit, t))}
+    odd = {
+        text: n
+        for text, n in found.values.items()
+        if not any(map(str.isdigit, text)) or NO_DATE.fullmatch(text)
+    }
     records = sum(found.values.values())
     rest = {text: n for text, n in found.values.items() if text not in odd}
     if not 0 < len(odd) <= FEW_TEXTS or sum(odd.values()) > records / 2 or len(rest) < 2:
@@ -253,58 +284,6 @@ def _among(
     )
     parts: Fields = {"missing_text": (*found.absent, *odd)}
     return replace(attribute, **parts)
-
-
-def counted(column: pa.ChunkedArray, typed: bool) -> Counted:
-    """What a column has; ``typed`` as for :func:`draft_attribute`.
-
-    Raises:
-        Excluded: its cells are no categories.
-    """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    no_values = Excluded(
-        f"holds {kind} cells, which are no categories",
-        f"{kind} cells",
-        "make a column of numbers or texts of it",
-    )
-    declared: tuple[Any, ...] = ()
-    try:
-        if pa.types.is_dictionary(column.type) and column.num_chunks:
-            column = column.unify_dictionaries()
-            declared = tuple(cell_values(column.chunk(0).dictionary))
-        pairs = plain_cells(written_out(column)).value_counts()
-        values, counts = cell_values(pairs.field("values")), pairs.field("counts").to_pylist()
-    except (NotImplementedError, pa.ArrowException):
-        raise no_values from None
-    if not all(isinstance(v, SCALARS) or v is None for v in (*values, *declared)):
-        raise no_values
-    found: dict[Any, int] = {}
-    absent: dict[str, int] = {}
-    endless: dict[str, int] = {}
-    missing, infinite = False, 0
-    for value, count in zip(values, counts, strict=True):
-        text = isinstance(value, str)
-        if value is None or value != value or (not typed and value in MISSING_TEXT):
-            missing = True
-            if value and text:
-                absent[value] = count
-        elif (isinstance(value, float | Decimal) and math.isinf(value)) or (
-            text and not typed and INFINITE.fullmatch(value)
-        ):
-            infinite += count
-            if text:
-                endless[value] = count
-        else:
-            found[value] = found.get(value, 0) + count
-    if endless and any(isinstance(v, str) and not any(map(str.isdigit, v)) for v in found):
-        # Among words, as names of cars, Infinity is one.
-        found, infinite = found | endless, infinite - sum(endless.values())
-    ordered = getattr(column.type, "ordered", False)
-    declared = tuple(dict.fromkeys(v for v in declared if v is not None and v == v))
-    plain = is_text(kind) or (ordered and all(type(v) in (int, float) for v in declared))
-    if not typed or not plain or infinite or len(declared) > LISTED_TEXTS:
-        declared = ()
-    return Counted(found, absent, missing, infinite, declared, ordered)
 
 
 def declared_values(name: str, found: Counted, flag: Flag) -> Attribute:
@@ -338,35 +317,36 @@ def as_instants(
     zone: str | None = getattr(kind, "tz", None)
     calendar = calendar_of(next(iter(counts)))
     if calendar is None:
-        if not all(isinstance(value, str) for value in counts):
+        if {*map(type, counts)} != {str}:
             return None
-        every = (k for k in CALENDARS if all(ISO[k].fullmatch(value) for value in counts))
-        if (calendar := next(every, None)) is None:
+        first = next(iter(counts))
+        calendar = next((k for k in CALENDARS if ISO[k].fullmatch(first)), None)
+        if calendar is None:
+            return None
+        texts = pa.array(list(counts), pa.large_string())
+        if not pc.all(pc.match_substring_regex(texts, f"^({ISO[calendar].pattern})$")).as_py():
             return None
         if calendar == "timestamp":
-            zone = _offset(counts, flag)
+            zone = _offset(texts, flag)
+        numbers = of_moments(calendar, zone, None).parsed(pa.chunked_array([texts]))
+        if np.isnan(numbers).any():
+            return None
+        return calendar, zone, summed(numbers, counts.values())
     moments: Counts = {}
-    cut = False
     for value, count in counts.items():
         try:
-            exact = to_number(calendar, value, zone)
+            at = to_number(calendar, value, zone)
         except (ValueError, OverflowError):
             return None
-        at = float(math.floor(exact))
-        cut = cut or at != exact
         moments[at] = moments.get(at, 0) + count
-    if cut:
-        flag("has parts of a second", "cut to whole seconds")
     return calendar, zone, moments
 
 
-def _offset(texts: Iterable[str], flag: Flag) -> str | None:
+def _offset(texts: pa.Array, flag: Flag) -> str | None:
     """The time zone of texts of timestamps: their offset, or UTC if they have several."""
-    found = {
-        match[0].replace("Z", "+00:00")
-        for text in texts
-        if (match := re.search(r"(Z|[-+]\d{2}:?\d{2})$", text[11:]))
-    }
+    ends = pc.extract_regex(pc.utf8_slice_codeunits(texts, 11), r"(?P<at>Z|[-+]\d{2}:?\d{2})$")
+    found = [*filter(None, pc.struct_field(ends, [0]).unique().to_pylist())]
+    found = [offset.replace("Z", "+00:00") for offset in found]
     offsets = sorted({offset[:3] + ":" + offset[-2:] for offset in found})
     if len(offsets) > 1:
         flag(
@@ -389,12 +369,29 @@ def drafted_instants(
     """Dates or times, in bins or listed."""
     values, counts = _sorted(moments)
     day = {"date": 1, "timestamp": DAY, "time": 0}[calendar]
-    parts = _domain(recognise(values, counts, day=day))
+    each = 1 if calendar == "date" else _ticks(values)
+    if each > 1:
+        # Whole numbers of parts of a second.
+        values, places = np.unique(np.rint(values * each).astype(np.int64), return_inverse=True)
+        counts = np.bincount(places, counts).astype(np.int64)
+    parts = _domain(recognise(values, counts, day=day * each))
     if parts.pop("integral", False):
         parts["resolution"] = 1
-    if parts.get("resolution") == 1:
+    for key in ("edges", "points", "grid"):
+        parts[key] = tuple(tick / each for tick in parts.get(key, ()))
+    for key in {"resolution", "offset"} & parts.keys():
+        parts[key] /= each
+    if parts.get("resolution") == 1 and not parts.get("offset"):
         del parts["resolution"]
     return Dates(name, missing=missing, calendar=calendar, timezone=zone, format=format, **parts)
+
+
+def _ticks(seconds: Floats | Integers) -> int:
+    """Ticks of a second, of which times are whole numbers: 1, or up to a million where double precision has so many."""
+    farthest = float(np.abs(seconds[[0, -1]]).max())
+    most = next(each for each in (10**FINEST, 10**MILLI, 1) if farthest * each < EXACT / 4)
+    common = int(np.gcd.reduce(np.rint(seconds * float(most)).astype(np.int64)))
+    return most // math.gcd(most, common)
 
 
 def drafted_numbers(
@@ -420,7 +417,7 @@ def drafted_numbers(
         format is None
         and not clamp
         and (written := written_dates(values, counts))
-        and (written == "%Y%m%d" or not shape.grid)
+        and ("%d" in written or not shape.grid)
     ):
         return _written_numbers(name, numbers, missing, written, flag)
     if shape.codes and not shape.grid:
@@ -469,7 +466,8 @@ def _written_numbers(
 ) -> Attribute:
     """Dates or times that are written as whole numbers."""
     since = format in epoch.PER_SECOND
-    calendar: Calendar = "timestamp" if since else "time" if format == "%H%M" else "date"
+    exact = since or format in MOMENTS
+    calendar: Calendar = "timestamp" if exact else "time" if format == "%H%M" else "date"
     zone = "UTC" if since else None
     notation = of_moments(calendar, zone, format)
     moments: Counts = {}
@@ -488,6 +486,10 @@ def _written_numbers(
 
 def _sorted(numbers: Counts) -> tuple[Floats | Integers, Integers]:
     """Values, increasing, and the records of each; whole numbers beyond 2**53 exactly."""
+    if {*map(type, numbers)} == {float}:
+        values = np.fromiter(numbers, float, len(numbers))
+        order = np.argsort(values)
+        return values[order], np.fromiter(numbers.values(), np.int64, len(numbers))[order]
     ordered = sorted(numbers)
     counts = np.array([numbers[value] for value in ordered], np.int64)
     exact = any(isinstance(value, int) for value in ordered)

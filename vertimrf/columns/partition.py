@@ -18,6 +18,8 @@ FINE_CELLS = 1024
 # An interval whose ends differ by this factor is cut in cells of equal ratio, down to the share
 # FINEST of the farther end. Amounts of money often span several powers of ten.
 RATIO, FINEST = 3.0, 2.0**-12
+# A number is a multiple of a step if it is within this part of the step, or of itself.
+NEAR, ERROR = 5e-7, 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ class Lattice:
 
     def place(self, number: float) -> float:
         """A number in steps beyond the offset."""
-        # Rounding removes errors such as 0.7 / 0.1 = 6.999...
-        return round((number - self.offset) / self.step, 6)
+        return float(self._places(np.array([number]))[0])
 
     def snapped(self, number: float) -> float:
         """The multiple of the step that a number is, but for rounding, or the number."""
@@ -98,8 +99,16 @@ class Lattice:
 
     def _places(self, numbers: Floats) -> Floats:
         """As :meth:`place`, of many numbers."""
-        places: Floats = np.round((numbers - self.offset) / self.step, 6)
-        return places
+        places = (numbers - self.offset) / self.step
+        # Rounding removes errors such as 0.7 / 0.1 = 6.999..., which are as large as the places are.
+        nearest = np.rint(places)
+        near = np.abs(places - nearest) <= np.maximum(NEAR, ERROR * np.abs(places))
+        rounded: Floats = np.where(near, nearest, places)
+        return rounded
+
+    def floored(self, numbers: Floats) -> Floats:
+        """The multiples of the step that numbers are, or else those before [shape=(n,)]."""
+        return self.value(np.floor(self._places(numbers)))
 
     def after(self, number: float) -> float:
         """The next multiple of the step after a number."""

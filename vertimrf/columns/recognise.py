@@ -55,6 +55,8 @@ CODE_DIGITS = 4
 # How written dates are read, and the years that people mean.
 WRITTEN = ("%Y%m%d", "%Y%m", "%H%M")
 YEARS = (1850, 2100)
+# Moments that are written as numbers, as HL7 does, and what their clock is below.
+MOMENTS = {"%Y%m%d%H%M%S": 10**6, "%Y%m%d%H%M": 10**4}
 # Probability that numbers without a meaning pass as dates.
 CHANCE = 1e-4
 # Times go on to this minute of an hour, or would with one step more.
@@ -404,13 +406,16 @@ def written_dates(values: Reals, counts: Integers) -> str | None:
         counts: records with each of them [shape=(k,)].
 
     Returns:
-        The format in the codes of ``datetime.strptime``: "%Y%m%d", "%Y%m" or "%H%M", whose texts have leading zeros (0730); or
-        one of :mod:`.notations.epoch`.
+        The format in the codes of ``datetime.strptime``: "%Y%m%d", "%Y%m" or "%H%M", whose texts have leading zeros (0730); one
+        of MOMENTS; or one of :mod:`.notations.epoch`.
         None if fewer than 99.9 % of the records are such dates between 1850 and 2100, or if numbers with the same range and
         step would be by chance.
     """
     if (since := epoch.seen(values)) is not None:
         return since
+    for format, clock in MOMENTS.items():
+        if counts[~_are_moments(values, clock)].sum() <= STRAY * counts.sum():
+            return format
     for format in WRITTEN:
         low, high = (0, 2359) if format == "%H%M" else (YEARS[0] * 100, YEARS[1] * 100 + 12)
         if format == "%Y%m%d":
@@ -434,6 +439,18 @@ def written_dates(values: Reals, counts: Integers) -> str | None:
         if ends >= LAST_MINUTE and (len(dates) - 2) * math.log(possible) <= math.log(CHANCE):
             return format
     return None
+
+
+def _are_moments(values: Reals, clock: int) -> Flags:
+    """Which numbers are a date and, below ``clock``, hours, minutes and perhaps seconds."""
+    first, last = (year * 10_000 * clock for year in (YEARS[0], YEARS[1] + 1))
+    held: Flags = (values >= first) & (values < last) & (values % 1 == 0)
+    numbers = np.where(held, values, first).astype(np.int64)
+    held &= _are(numbers // clock, "%Y%m%d") & (numbers % clock // (clock // 100) < 24)
+    while clock > 100:
+        clock //= 100
+        held &= numbers % clock // (clock // 100) < 60
+    return held
 
 
 def _are(numbers: Integers, format: str) -> Flags:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..errors import PlanError
 from ..files.results import save
-from ..tables.arrow import write_table
+from ..tables.write import write_table
 
 PEOPLE = 4000
 SCHEMA = """\

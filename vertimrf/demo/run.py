@@ -30,7 +30,7 @@ from ..privacy.label import EXACT
 from ..report.content import Beside
 from ..report.page import compared, page
 from ..report.run import Run
-from ..tables.arrow import write_table
+from ..tables.write import write_table
 from ..trial import Trial, open_tables, run_protocol
 from ..utility.distances import tvd
 from ..utility.original_values import Book, original_values

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 
-from ..arguments import shown
 from ..errors import VertiMRFError
 
 T = TypeVar("T")
@@ -60,44 +58,6 @@ def from_json(
             raise failure.__cause__ from None
         why = str(failure).replace(" - at `$.", " at `")
         raise error(f"{what} is malformed ({why[:1].lower()}{why[1:]}); {remedy}.") from None
-
-
-def check_types(options: Any, error: type[VertiMRFError]) -> None:
-    """Check the attributes of a dataclass by their types, as :func:`from_json` does.
-
-    Numbers and arrays of NumPy, and ranges, count as plain ones.
-
-    Args:
-        options: the dataclass.
-        error: class of the error to raise.
-
-    Raises:
-        VertiMRFError: of the class ``error``: an attribute has another type.
-    """
-    kind: Any = type(options)
-    types = _types(kind)
-    for name in (field.name for field in fields(options)):
-        value = getattr(options, name)
-        try:
-            plain = (
-                list(value)
-                if isinstance(value, range)
-                else getattr(value, "tolist", lambda v=value: v)()
-            )
-            if plain is None and value is not None:
-                raise msgspec.ValidationError("an array of nothing")
-            msgspec.convert(plain, types[name])
-        except (msgspec.ValidationError, AttributeError) as failure:
-            why = str(failure).replace("null", "None")
-            raise error(
-                f"{name} is {shown(value)} ({why[:1].lower()}{why[1:]}); give it another value."
-            ) from None
-
-
-@functools.cache
-def _types(kind: Any) -> dict[str, Any]:
-    """The types of a dataclass's attributes. Python compiles them from their texts, which takes milliseconds."""
-    return get_type_hints(kind)
 
 
 def to_json(value: Any) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""The folder of a user's state on a machine: records of releases, and of domain searches."""
+"""The folder of a user's state on a machine: records of releases and of domain searches, and keys.
+
+Whoever could put a file there would decide what is released again, or know the noise. So nothing is
+read there that is not this user's alone to write.
+"""
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
@@ -38,6 +41,36 @@ def make_folder(path: Path) -> None:
         sync(path.parent)
 
 
+def own_folder(folder: Path) -> None:
+    """Make a folder of the state, and check that nobody else can put a file into it.
+
+    Raises:
+        OSError: the folder cannot be made.
+        PrivacyError: the folder is somebody else's, or others can write to it.
+    """
+    make_folder(folder)
+    _check_folders(folder)
+
+
+def read_own(path: Path, forbidden: int = OTHERS_WRITE, most: int = -1) -> bytes:
+    """The content of a file of the state, if nobody else can have put it there.
+
+    Args:
+        path: the file; no link is followed.
+        forbidden: bits of its mode that must not be set.
+        most: how many bytes to read; all if negative.
+
+    Raises:
+        OSError: the file cannot be read.
+        PrivacyError: the file or its folder is somebody else's, or others can write to it.
+    """
+    _check_folders(path.parent)
+    with open_regular(path, links=False) as file:
+        remedy = f"run `chmod go-rwx {path}` if you wrote it, else delete it"
+        _check_own(path, os.fstat(file.fileno()), forbidden, remedy)
+        return file.read(most)
+
+
 def machine_key(folder: Path) -> bytes:
     """A key that is drawn once and kept in a folder, for its owner only [32 bytes].
 
@@ -45,27 +78,31 @@ def machine_key(folder: Path) -> bytes:
     read this one, would know everything that is drawn with it.
 
     Raises:
-        OSError: the key cannot be written or read, or its file has another size.
-        PrivacyError: the folder or the key is somebody else's, or others can write to the folder or
-            read the key.
+        OSError: the key cannot be written or read.
+        PrivacyError: the key has another size; the folder or the key is somebody else's, or others
+            can write to the folder or read the key.
     """
-    make_folder(folder)
-    _check_folders(folder)
+    own_folder(folder)
     path = folder / "key"
     if not os.path.lexists(path):
         with replacing(path, private=True, synced=True, once=True) as file:
             file.write(secrets.token_bytes(KEY_BYTES))
-    with open_regular(path, links=False) as file:
-        _check_own(path, os.fstat(file.fileno()), OTHERS, "delete it")
-        key = file.read(KEY_BYTES + 1)
+    key = read_own(path, OTHERS, KEY_BYTES + 1)
     if len(key) != KEY_BYTES:
-        raise OSError(errno.EINVAL, f"its key has not {KEY_BYTES} bytes", str(path))
+        raise PrivacyError(
+            f"{path} is damaged: it has not {KEY_BYTES} bytes; restore it from a backup."
+        )
     return key
 
 
 def _check_folders(folder: Path) -> None:
     """Check that nobody else can put a file into a folder, or another folder in its place."""
-    _check_own(folder, folder.stat(), OTHERS_WRITE, f"run `chmod go-w {folder}`, delete its key")
+    _check_own(
+        folder,
+        folder.stat(),
+        OTHERS_WRITE,
+        f"run `chmod go-w {folder}`, and delete files in it that are not yours",
+    )
     for above in folder.resolve().parents if os.name == "posix" else ():
         mode = above.stat().st_mode
         # In a folder such as /tmp, with the sticky bit, everybody moves only what is his.
@@ -78,13 +115,14 @@ def _check_own(path: Path, status: os.stat_result, forbidden: int, remedy: str) 
     if os.name != "posix":
         return
     if status.st_uid not in (os.geteuid(), 0):
-        raise _not_own(path, "it belongs to another user", "delete it")
+        why = "it belongs to another user"
+        raise _not_own(path, why, f"run `chown` on {path} if you made it, else delete it")
     if status.st_mode & forbidden:
         raise _not_own(path, "others can read or write it", remedy)
 
 
 def _not_own(path: Path, why: str, remedy: str) -> PrivacyError:
     return PrivacyError(
-        f"Noise is not drawn with a key that others may know, and {path} is not yours alone ({why}): {remedy}, or name another "
-        f"folder by {STATE}."
+        f"Releases and noise follow from files that nobody else can read or put in place, and {path} is not yours alone ({why}): {remedy}, "
+        f"or name another folder by {STATE}."
     )

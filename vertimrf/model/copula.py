@@ -130,6 +130,32 @@ class Pair:
         return out
 
 
+def carried(counts: Floats, errors: Floats, missing: Sequence[bool]) -> Floats:
+    """Errors of a pair's cells, with what errors of missing values carry over to other cells.
+
+    One-way counts are known by themselves, so records that one cell has too many are too few in others of
+    its row and of its column.
+
+    Args:
+        counts: of the cells, missing values last [shape=(rows, columns), float64].
+        errors: of the cells by themselves [shape=(rows, columns), float64].
+        missing: of either column, whether its last bin is the missing value.
+
+    Returns:
+        [shape=(rows, columns), float64]
+    """
+    out, counts = errors.copy(), np.maximum(counts, TINY)
+    last = [slice(n - gone) for n, gone in zip(counts.shape, missing, strict=True)]
+    present, lacking = (last[0], last[1]), ((-1, last[1]), (last[0], -1))
+    for axis in np.flatnonzero(missing):
+        cells = lacking[axis]
+        if all(missing):
+            out[cells] = np.hypot(out[cells], out[-1, -1] * counts[cells] / counts[cells].sum())
+        parts = counts[present] / counts[present].sum(axis=axis, keepdims=True)
+        out[present] = np.hypot(out[present], np.expand_dims(out[cells], axis) * parts)
+    return out
+
+
 def seen(share: float) -> float:
     """The correlation of a Gaussian variable with a column that is 1 in a share of the records, where
     another is above an edge, over that of the two variables.

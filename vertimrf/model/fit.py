@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arguments import check_fields
 from ..arrays import Flags, Floats, Ints, Pair
 from ..errors import ModelError
-from ..files.convert import check_types
 from .domain_compression import Compression, compress, compressed_sizes, value_counts
 from .evidence import stand_out
 from .junction_tree import JunctionTree, junction_tree
@@ -65,6 +65,10 @@ LEAST_SETTLED = 0.02
 # A sum of counts contradicts the record count if it is off by this many standard deviations and by
 # half the records.
 CONTRADICTION = 30.0
+
+# A fit that leaves the range of double precision goes on with steps that are this many times as short,
+# at most so many times.
+SHORTER, MOST_SHORTER = 4.0, 6
 
 
 def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: float) -> None:
@@ -123,7 +127,7 @@ class FitOptions:
     progress: Callable[[int, int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        check_types(self, ModelError)
+        check_fields(self, ModelError)
         weight, least = self.proximal_weight, self.min_improvement
         if (
             not (weight > 0 and math.isfinite(weight))
@@ -247,8 +251,7 @@ def _descend(
     warm: bool,
     options: FitOptions,
 ) -> Floats:
-    """Take proximal steps until they gain too little, or leave the range of double precision; see
-    :func:`fit`.
+    """Take proximal steps until they gain too little; see :func:`fit`.
 
     Returns:
         The model's expected counts, flat over the measurements' cells [float64].
@@ -269,7 +272,7 @@ def _descend(
     if any(m.trend for m in measurements):
         parts.append(_per_cell(measurements, [m.trend for m in measurements]) > 0)
     misfit, gain = dual.misfits(expected, parts), 1.0
-    unfollowed, held = np.ones_like(theta), (dual.factors.logs.copy(),) * 2
+    unfollowed, shorter = np.ones_like(theta), 0
     for step in range(options.steps):
         report = None if options.progress is None else functools.partial(options.progress, step)
         # Later steps correct what early ones leave.
@@ -277,13 +280,13 @@ def _descend(
         try:
             theta, expected = dual.step(weight, theta, tolerance, options.iterations, report)
         except ModelError:
-            if not step:
-                raise
-            # The step before this one made factors that are out of range. The model before it is
-            # the last that can be computed.
-            dual.factors.logs[:] = held[0]
-            return dual.calibrate_at_factors()
-        held = held[1], dual.factors.logs.copy()
+            # Precise measurements that contradict each other pull factors out of range. What a
+            # step could not do, shorter ones do, until the last of them.
+            expected, shorter = dual.calibrate_at_factors(), shorter + 1
+            if shorter > MOST_SHORTER:
+                break
+            theta, weight = np.zeros_like(theta), weight * SHORTER
+            continue
         before, misfit = misfit, dual.misfits(expected, parts)
         gain = float((before - misfit).max())
         least = min_improvement

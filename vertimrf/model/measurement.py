@@ -20,6 +20,19 @@ BinMap = Integers
 UNMEASURED = 1e3
 
 
+def bin_of_value(bins: BinMap | None, count: int) -> Integers:
+    """A map value -> bin, also where every value is a bin.
+
+    Args:
+        bins: the map [shape=(count,), int64], or None for values.
+        count: how many values there are.
+
+    Returns:
+        The map [shape=(count,), int64].
+    """
+    return np.arange(count) if bins is None else bins
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A noisy marginal of the joint table, or contrasts of it, with values or bins along each axis.

@@ -9,6 +9,7 @@ run in parallel. A pass that is large for its tree is cut in blocks of rows, whi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numba
@@ -17,7 +18,7 @@ import numpy as np
 from ..arrays import Floats, Pair
 from ..kernels import propagation as kernels
 from ..kernels.carry import multiply_onto
-from ..kernels.jit import in_order
+from ..kernels.jit import for_each, in_order
 from .junction_tree import JunctionTree
 from .passes import (
     Attributes,
@@ -164,6 +165,13 @@ class Propagation:
                     )
         out /= out.sum()
         return out.reshape(shape)
+
+    def has_mass(self) -> bool:
+        """Whether every clique has probabilities after :meth:`run`: they are NaN if the factors leave
+        the range of double precision.
+        """
+        masses = for_each(len(self.tree.cliques), lambda c: float(self.belief(c).sum()))
+        return all(0 < mass < math.inf for mass in masses)
 
     def _tables_of(self, role: int, c: int) -> tuple[list[PassTable], list[PassTable]]:
         """Tables that a pass reads and writes."""

@@ -25,7 +25,7 @@ from ..kernels import proximal_step as descent
 from ..kernels.jit import in_slices
 from .descent import OUT_OF_RANGE, Curvature, minimise
 from .junction_tree import JunctionTree
-from .measurement import UNMEASURED, BinMap, Measurement
+from .measurement import UNMEASURED, BinMap, Measurement, bin_of_value
 from .propagation import Propagation
 
 Attributes = tuple[int, ...]
@@ -38,6 +38,8 @@ MIN_SIGMA = 1 / 30
 # If a log is this far above its mean, parts that factors share are moved into one of them, in at
 # most so many sweeps.
 LARGE_LOG, SWEEPS = 30.0, 20
+# Products of factors with smaller logs are in range, as a clique has few factors.
+DOUBTFUL_LOG = 100.0
 # Log of a structural zero: its probability is exactly 0 whatever a fit adds. Logs below the second
 # are of structural zeros.
 FORBIDDEN, RULED_OUT = -1e30, -1e20
@@ -377,9 +379,21 @@ class Dual(StepDual):
         return counts
 
     def absorb(self, theta: Floats) -> None:
-        """See :class:`StepDual`."""
-        self._terms.absorb(self.factors.logs, theta)
-        self.factors.rebalance()
+        """See :class:`StepDual`.
+
+        Raises:
+            ModelError: the model leaves the range of double precision; the factors are as before.
+        """
+        factors = self.factors
+        before = factors.logs.copy(), factors.marginals.copy()
+        self._terms.absorb(factors.logs, theta)
+        factors.rebalance()
+        # Only factors with large logs, which mostly cancel, can leave the range.
+        if not factors.logs.max(initial=0.0) < DOUBTFUL_LOG:
+            log_total, _ = self.calibrate(np.zeros_like(theta))
+            if not (math.isfinite(log_total) and factors.engine.has_mass()):
+                factors.logs[:], factors.marginals[:] = before
+                raise ModelError(OUT_OF_RANGE)
 
 
 class CellTerms(NamedTuple):
@@ -523,6 +537,6 @@ def _cell_map(
     shape = measurement.counts.shape
     for axis, (a, its) in enumerate(zip(measurement.attributes, bins, strict=True)):
         place = attributes.index(a)
-        step = (np.arange(sizes[place]) if its is None else its) * math.prod(shape[axis + 1 :])
+        step = bin_of_value(its, sizes[place]) * math.prod(shape[axis + 1 :])
         out = out + step.reshape([-1 if k == place else 1 for k in range(len(sizes))])
     return out

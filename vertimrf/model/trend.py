@@ -27,10 +27,11 @@ from .copula import (
     LEAST_ERROR,
     SHOWN,
     Pair,
+    carried,
     told_by,
 )
 from .jointly import together
-from .measurement import BinMap, Measurement
+from .measurement import BinMap, Measurement, bin_of_value
 
 # A table's change with the correlation is a difference over twice this step.
 STEP = 1e-3
@@ -139,7 +140,7 @@ class _Read:
             ((slice(rows, None), slice(columns, None)), pair.both),
         ):
             sigma[block] = told.error * math.sqrt(float(slopes[block].sum()))
-        sigma = np.maximum(sigma, LEAST_ERROR)
+        sigma = np.maximum(carried(counts, sigma, pair.missing), LEAST_ERROR)
         return replace(
             self.m,
             bins=tuple(finer),
@@ -168,7 +169,7 @@ def _read(m: Measurement, cuts: Mapping[int, Cut], total: float) -> _Read | None
 
 def _bins(cut: Cut, measured: BinMap | None) -> Integers:
     """A measurement's map value -> bin."""
-    return np.arange(len(cut.counts)) if measured is None else measured
+    return bin_of_value(measured, len(cut.counts))
 
 
 def _masses(counts: Floats, bins: Integers, total: float) -> Floats:

@@ -200,14 +200,15 @@ def best_match(mine: Sample, theirs: Sample) -> Match:
         theirs: result of :func:`open_sample`.
     """
     my_digests = {formats: set(map(bytes, digests)) for formats, digests in mine.items()}
-    other = {
-        formats: (i, set(map(bytes, digests)))
-        for i, (formats, digests) in enumerate(theirs.items())
-    }
+    # Most ids are the same under many formats.
+    every = set().union(*my_digests.values())
+    shared = {}
+    for number, (formats, digests) in enumerate(theirs.items()):
+        entries = set(map(bytes, digests))
+        shared[formats] = {digest for digest in every if _entry(digest, number) in entries}
 
     def matching(one: Texts, another: Texts) -> int:
-        number, entries = other[another]
-        return sum(_entry(digest, number) in entries for digest in my_digests[one])
+        return len(my_digests[one] & shared[another])
 
     plain = matching((), ())
     best = Match(len(my_digests[()]), plain, plain, (), ())

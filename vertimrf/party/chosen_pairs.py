@@ -27,6 +27,7 @@ import numpy as np
 
 from ..arrays import Floats, Integers, Ints, Pair
 from ..model.local_marginal import LocalMarginal
+from ..model.measurement import bin_of_value
 from ..model.raking import raked
 from ..plan.local_bins import Cutting
 from ..plan.local_plan import LocalPlan
@@ -87,8 +88,8 @@ class ChosenPairs:
         self._maps = [self._map(a, parts) for a, parts in enumerate(self._coarse)]
         self._margins, self._errors, self._halved = [], [], []
         for counts, bins, cut in zip(self._one_way, self._maps, cuttings, strict=True):
-            bins = np.arange(len(counts)) if bins is None else bins
-            binned, values = np.bincount(bins, weights=counts), np.bincount(bins)
+            bin_of = bin_of_value(bins, len(counts))
+            binned, values = np.bincount(bin_of, weights=counts), np.bincount(bin_of)
             # All records are known better than bins of many values: least squares.
             binned += (total - binned.sum()) * values / len(counts)
             positive = np.maximum(binned, LEAST * total)

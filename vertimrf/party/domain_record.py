@@ -24,7 +24,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,14 +37,13 @@ from ..columns.cells import written_out
 from ..columns.private import PrivateDomain
 from ..columns.read import read_attribute
 from ..errors import PrivacyError, VertiMRFError
-from ..files.atomic import MAX_KEY, AnyPath, read_bytes, read_json, write_bytes, write_text
-from ..files.state import STATE, make_folder, state_folder
+from ..files.atomic import MAX_JSON, AnyPath, parse_json, write_text
+from ..files.state import STATE, machine_key, own_folder, read_own, state_folder
 from ..plan.open_schema import OpenSchema
 from ..privacy.ledger import LedgerEntry
 from .private_domains import Finding
 
 KIND = "domains"
-KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -106,11 +104,12 @@ class DomainRecord:
             The findings, and the attribute names of those that were on record before.
 
         Raises:
-            PrivacyError: the record cannot be read or written, or has an attribute of the part with
-                a different request. Nothing new is searched for then.
+            PrivacyError: the record cannot be read or written, others can write to it or to its
+                folder, or it has an attribute of the part with a different request. Nothing new
+                is searched for then.
         """
         try:
-            make_folder(self._folder)
+            own_folder(self._folder)
             lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -128,7 +127,7 @@ class DomainRecord:
         search: Searched,
         find: Find,
     ) -> tuple[tuple[Finding, ...], frozenset[str]]:
-        kept, key = self._read(), self._key()
+        kept, key = self._read(), machine_key(self._folder)
         wanted = search.part.wanted
         cells = {name: cells_digest(search.table[name]) for name in wanted}
         paths = {"part": search.part_path, "table": search.table_path}
@@ -161,16 +160,23 @@ class DomainRecord:
         if not os.path.lexists(self.path):
             return []
         try:
-            content = read_json(self.path, "record of domains", PrivacyError)
+            data = read_own(self.path, most=MAX_JSON)
+        except OSError as error:
+            raise self._unusable(str(error.strerror)) from None
+        try:
+            content = parse_json(data, str(self.path), "record of domains", PrivacyError)
             if content["kind"] != KIND:
                 raise KeyError("kind")
             return [_from_json(item) for item in content["found"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             why = str(error) if isinstance(error, VertiMRFError) else "it is damaged"
-            raise PrivacyError(
-                f"The record of domains found before, {self.path}, cannot be used ({why}): restore it from a backup, for looking "
-                "for them again spends what they cost again."
-            ) from None
+            raise self._unusable(why) from None
+
+    def _unusable(self, why: str) -> PrivacyError:
+        return PrivacyError(
+            f"The record of domains found before, {self.path}, cannot be used ({why}): restore it from a backup, for looking "
+            "for them again spends what they cost again."
+        )
 
     def _write(self, kept: Sequence[_Kept]) -> None:
         text = (
@@ -178,17 +184,6 @@ class DomainRecord:
             + "\n"
         )
         write_text(self.path, text, private=True, synced=True)
-
-    def _key(self) -> bytes:
-        path = self._folder / "key"
-        if not os.path.lexists(path):
-            write_bytes(path, secrets.token_bytes(KEY_BYTES), private=True, synced=True)
-        key = read_bytes(path, "key of domains", PrivacyError, MAX_KEY)
-        if len(key) != KEY_BYTES:
-            raise PrivacyError(
-                f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup."
-            )
-        return key
 
 
 def _keyed(key: bytes, what: str, text: str) -> str:

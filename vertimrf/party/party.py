@@ -534,7 +534,6 @@ class Party:
             self._derived("sketches"),
             self._derived,
             lambda make: records.encoded(make, composites, progress),
-            functools.partial(records.gathered, composites),
             functools.partial(records.with_blanks, composites),
             lambda: released_sizes(published, local.bins, local.one_way),
             noise,

@@ -101,13 +101,6 @@ class Records(Protocol):
             The encoder with all records.
         """
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
-        """All digests [shape=(n,), uint64] and values [shape=(composites, n), uint16] in one place.
-
-        Raises:
-            PlanError: the records do not fit in memory.
-        """
-
     def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """Digests of all ids [shape=(n,), uint64], and their values [shape=(composites, n), int32].
 
@@ -170,15 +163,11 @@ class InMemory:
         take_in(encoder, self.table.digests, self.table.codes, composites, progress, words)
         return encoder
 
-    def gathered(self, composites: Sequence[Composite]) -> tuple[Words, Codes]:
-        """See :class:`Records`."""
-        return self.table.digests, _values(self.table.codes, composites)
-
     def with_blanks(self, composites: Sequence[Composite]) -> tuple[Words, Int32s]:
         """See :class:`Records`."""
-        digests, codes = self.gathered(composites)
-        blanks = self.table.blanks
-        values = np.pad(codes.astype(np.int32), ((0, 0), (0, len(blanks))), constant_values=-1)
+        digests, blanks = self.table.digests, self.table.blanks
+        codes = _values(self.table.codes, composites).astype(np.int32)
+        values = np.pad(codes, ((0, 0), (0, len(blanks))), constant_values=-1)
         return np.concatenate([digests, blanks]), values
 
     def keyed_sum(self, key: bytes) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 from ..errors import MessageError, PrivacyError
 from ..files import container
 from ..files.atomic import AnyPath, replacing
-from ..files.state import STATE, make_folder, state_folder
+from ..files.state import STATE, own_folder, read_own, state_folder
 from ..keys import PrivateKey
 from .records import Records
 
@@ -104,8 +104,8 @@ class Releases:
             The recorded bytes.
 
         Raises:
-            PrivacyError: a different release is on record, or the record is damaged or cannot be
-                written. Nothing new is released then.
+            PrivacyError: a different release is on record, or the record is damaged, can be
+                written by others, or cannot be written. Nothing new is released then.
         """
         path = self.folder / release.name
         self.prepare()
@@ -128,7 +128,7 @@ class Releases:
             file: name of the released file.
 
         Raises:
-            PrivacyError: the record is missing or damaged.
+            PrivacyError: the record is missing or damaged, or others can write it.
         """
         path = self.folder / record_name(plan, party, file)
         released = self._read(path, path.name)[1]
@@ -144,10 +144,10 @@ class Releases:
         """Make the folder before any release is made.
 
         Raises:
-            PrivacyError: the folder cannot be made or written to.
+            PrivacyError: the folder cannot be made or written to, or others can write to it.
         """
         try:
-            make_folder(self.folder)
+            own_folder(self.folder)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(0, "Permission denied")
         except OSError as error:
@@ -185,9 +185,15 @@ class Releases:
     def _read(self, path: Path, name: str) -> tuple[Release, bytes]:
         """The release that a record is about, and its bytes."""
         what = f"The record of the {name.partition('-')[0]} released for this plan, {path},"
+        try:
+            data = read_own(path)
+        except OSError as error:
+            raise PrivacyError(
+                f"{what} cannot be read ({error.strerror}), so nothing is released. {REMEDY}"
+            ) from None
         record = None
         try:
-            header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
+            header, arrays = container.unpack(data, KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
             record = Release(
@@ -196,10 +202,6 @@ class Releases:
                 bytes.fromhex(header["table"]),
                 str(header["file"]),
             )
-        except OSError as error:
-            raise PrivacyError(
-                f"{what} cannot be read ({error.strerror}), so nothing is released. {REMEDY}"
-            ) from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
         if not intact or record is None or record.name != name:

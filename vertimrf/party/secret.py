@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ..arguments import DATA, check
+from ..arguments import DATA, check, instance, takes
 from ..arrays import Fields
 from ..errors import MessageError
 from ..files.atomic import MAX_KEY, read_json
@@ -84,6 +84,13 @@ class _SecretFile(msgspec.Struct):
     value: bytes
 
 
+@takes(
+    MessageError,
+    secret=instance("Secret"),
+    plan=DATA,
+    keys=instance("PublicKeys"),
+    key=instance("PrivateKey"),
+)
 def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) -> Fields:
     """Seal the secret for every other party of a plan.
 
@@ -105,6 +112,7 @@ def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) 
     return to_json(Envelopes(ENVELOPES, envelopes))
 
 
+@takes(MessageError, plan=DATA, keys=instance("PublicKeys"), key=instance("PrivateKey"))
 def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> tuple[str, Secret]:
     """Open this party's wrapped secret.
 

@@ -48,6 +48,7 @@ BYTES_PER_VALUE = 12
 # Ending of the file beside a synthetic table that holds its schema.
 SCHEMA_FILE = ".schema.toml"
 PLAIN_HELP = "Write plain numbers and ISO dates, not as the schema's formats say."
+OUT_HELP = "Synthetic table: .csv, .csv.gz, .parquet or .arrow, or .sav (SPSS), .dta (Stata), .xpt (SAS) or .xlsx."
 CSV_SAFE_HELP = (
     "In CSV, put an apostrophe before texts and names that a spreadsheet would run as formulas."
 )

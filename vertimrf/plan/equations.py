@@ -117,7 +117,7 @@ class Equation(Rule):
         terms = [(check_numbers(self, name, named), sign) for name, sign in self.terms]
         instants = [(term, sign) for term, sign in terms if term.instants is not None]
         net = sum(sign for _, sign in instants)
-        digits = [term.digits for term, _ in terms if term.instants is None]
+        digits = [term.digits for term, _ in terms]
         digits += [] if self.constant is None else [decimals(self.constant)]
         known = [0, *filter(None, digits)]
         most = None if None in digits else min(sum(known), DIGITS) if self.product else max(known)
@@ -125,7 +125,13 @@ class Equation(Rule):
             (self.product and instants)
             or len({term.instants for term, _ in instants}) > 1
             or net not in (0, 1)
-            or (net and (most != 0 or "time" in (instants[0][0].instants or ())))
+            or (
+                net
+                and (
+                    most not in {term.digits for term, _ in instants}
+                    or "time" in (instants[0][0].instants or ())
+                )
+            )
         ):
             raise SchemaError(
                 f"Rule {self}: its columns do not add up; a number is a sum or product of numbers, or the difference of two dates, times or "

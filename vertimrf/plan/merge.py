@@ -58,4 +58,5 @@ def merge_schemas(parts: Mapping[str, Schema]) -> Schema:
         ids=next(iter(forms), None),
         ids_source=DRAFTED if DRAFTED in sources else next(iter(sources), None),
         reads=tuple(itertools.chain(*(part.reads for part in parts.values()))),
+        csvw=tuple(itertools.chain(*(part.csvw for part in parts.values()))),
     )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..arguments import check_fields
 from ..errors import PlanError
-from ..files.convert import check_types
 from ..releases.register import KINDS, kind_of
 from .defaults import (
     AUTO,
@@ -166,7 +166,7 @@ class PlanOptions:
     even_if_useless: bool = described(False, "Plan even if the result is predicted to be useless.")
 
     def __post_init__(self) -> None:
-        check_types(self, PlanError)
+        check_fields(self, PlanError)
         if self.expected_records is not None and self.expected_records < 1:
             raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
         if self.encoder not in (AUTO, *KINDS):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import SEQUENCE, TEXT, Kind, check, each, instance, maybe
+from ..columns.text import is_text
 from ..errors import SchemaError
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ PARTY = Kind(
 READ = Kind(
     "a party's name and how its table is read",
     lambda given: SEQUENCE.fits(given) and len(given) == 2 and instance("Reading").fits(given[1]),
+)
+CSVW = Kind(
+    "a party's name and what CSVW metadata said of its table",
+    lambda given: SEQUENCE.fits(given) and len(given) == 2 and instance("Kept").fits(given[1]),
 )
 
 
@@ -42,7 +47,24 @@ def check_parts(parts: Mapping[str, Any]) -> None:
         rules=each(RULE),
         ids_source=maybe(TEXT),
         reads=each(READ),
+        csvw=each(CSVW),
     )
+
+
+def check_party(name: Any) -> None:
+    """Check a party's name.
+
+    Raises:
+        SchemaError: it is empty, no text, or names no file.
+    """
+    if not isinstance(name, str) or not name:
+        raise SchemaError(f"A party's name is {name!r}; give every party a non-empty text name.")
+    if not is_text(name) or "\0" in name:
+        raise SchemaError(f"A party's name is {name!r}, which is no text; correct it.")
+    if "/" in name or "\\" in name or name in (".", ".."):
+        raise SchemaError(
+            f"A party's name is {name!r}; files are named after parties, so leave slashes out."
+        )
 
 
 def check_stated(

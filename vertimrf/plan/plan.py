@@ -24,6 +24,7 @@ from ..errors import PlanError
 from ..files.atomic import read_json
 from ..files.canonical import fingerprint, json_digest
 from ..files.convert import from_json
+from ..files.notebook import as_html
 from ..files.results import save
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
@@ -160,6 +161,9 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<Plan {self.fingerprint[:9]}: epsilon {self.epsilon:g}, {self.schema}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.ledger().table())
 
     def __post_init__(self) -> None:
         self._check_kinds()
@@ -400,7 +404,7 @@ class Plan:
         """What readers of any result of this plan should know besides its epsilon and delta."""
         out = []
         if self.sketch.publishes_rows:
-            out.append("the exact number of records is published")
+            out.append("the exact number of ids is published")
         if self.delta > 1 / self.expected_records:
             out.append(
                 "delta is above 1 / expected records: publishing one record outright would meet it"

@@ -23,16 +23,17 @@ from ..arguments import FLAG, MANY, PATH, TEXT, WHOLE, each, shown, takes
 from ..arrays import Fields, Ints, Texts
 from ..columns.column import DRAFTED, Attribute
 from ..columns.read import read_attribute
-from ..columns.text import is_text
 from ..errors import OutputError, SchemaError
 from ..files.canonical import json_digest
 from ..files.results import save
 from ..privacy.ledger import LedgerEntry
+from .csvw.tables import Kept
+from .csvw.tables import metadata_of as csvw_of
 from .equations import Equation, Rule, computed_domains
 from .id_form import check_form
 from .impossible import Combination, Impossible, contradiction, never
 from .names import columns_of
-from .parts import check_parts, check_stated, clash
+from .parts import check_parts, check_party, check_stated, clash
 from .rules import Order, parse_rule, ruled_out
 from .sdv import metadata_of
 from .sections import (
@@ -73,6 +74,7 @@ class Schema:
         same_people: whether all parties state that they hold records of the same people. It is
             public, and no data may be read for it.
         reads: by party, how its table is read.
+        csvw: by party, what CSVW metadata said of its table besides.
 
     Raises:
         SchemaError: attributes or parties contradict each other, or the combinations leave no
@@ -88,6 +90,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     ids_source: str | None = field(default=None, compare=False)
     reads: tuple[tuple[str, Reading], ...] = field(default=(), compare=False)
+    csvw: tuple[tuple[str, Kept], ...] = field(default=(), compare=False)
     same_people: bool = False
 
     def __post_init__(self) -> None:
@@ -117,16 +120,7 @@ class Schema:
         seen: dict[str, None] = {}
         names = set()
         for party, columns in self.parties:
-            if not isinstance(party, str) or not party:
-                raise SchemaError(
-                    f"A party's name is {party!r}; give every party a non-empty text name."
-                )
-            if not is_text(party) or "\0" in party:
-                raise SchemaError(f"A party's name is {party!r}, which is no text; correct it.")
-            if "/" in party or "\\" in party or party in (".", ".."):
-                raise SchemaError(
-                    f"A party's name is {party!r}; files are named after parties, so leave slashes out."
-                )
+            check_party(party)
             if party in names:
                 raise SchemaError(
                     f"Two parties are called {party!r}; give every party a name of its own."
@@ -499,6 +493,7 @@ class Schema:
 
     def to_json(self) -> Fields:
         """A JSON-able form that :meth:`from_json` reads back, with the fields of a TOML file."""
+        kept = dict(self.csvw)
         sections = {
             "ids": self.ids,
             "ids_source": self.ids_source,
@@ -507,6 +502,7 @@ class Schema:
                 {"name": name}
                 | ({"read": read} if (read := msgspec.to_builtins(self.reading(name))) else {})
                 | {"attribute": [attribute.to_json() for attribute in self.part(name)]}
+                | ({"csvw": more} if (more := msgspec.to_builtins(kept.get(name, Kept()))) else {})
                 for name in self.party_names
             ],
             "impossible": [combination.to_json() for combination in self.impossible],
@@ -552,6 +548,7 @@ class Schema:
             ids_source=sections.ids_source,
             same_people=sections.same_people,
             reads=tuple((party.name, party.read) for party in sections.party),
+            csvw=tuple((party.name, party.csvw) for party in sections.party),
         )
         if sections.public is msgspec.UNSET and schema.drafted:
             # A draft stays one until its owner says so, or gives every domain and the ids a source.
@@ -573,7 +570,7 @@ class Schema:
         """Write a schema file: JSON if the name ends in .json, else TOML.
 
         :meth:`load` returns an equal schema. A name that ends in .sdv.json is that of SDV's metadata,
-        which has no domains.
+        which has no domains, and one that ends in .csvw.json that of metadata of CSV on the Web.
 
         Args:
             path: the file.
@@ -581,12 +578,15 @@ class Schema:
                 :mod:`vertimrf.plan.value_files`.
 
         Raises:
-            SchemaError: such a file exists.
+            SchemaError: such a file exists, or CSVW metadata cannot state what the domains have cost.
             OutputError, OSError: a file cannot be written.
         """
         path = Path(path)
-        is_sdv = path.name.endswith(".sdv.json")
-        content = metadata_of(self.attributes) if is_sdv else self.to_json()
+        content = self.to_json()
+        if path.name.endswith(".sdv.json"):
+            content = metadata_of(self.attributes)
+        elif path.name.endswith(".csvw.json"):
+            content = csvw_of(content)
         lists = take_lists_out(content, path) if lists_apart else {}
         if there := [file for file in lists if file.exists()]:
             raise SchemaError(f"{there[0]} exists, and may hold edits; name another schema file.")

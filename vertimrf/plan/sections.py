@@ -19,6 +19,8 @@ from ..files.atomic import MAX_JSON, AnyPath, read_bytes
 from ..files.canonical import check_depth, json_of
 from ..files.convert import from_json
 from ..privacy.ledger import LedgerEntry
+from .csvw.tables import Kept, is_csvw
+from .csvw.tables import sections_of as sections_of_csvw
 from .impossible import Impossible
 from .sdv import VERSION, sections_of
 from .value_files import read_lists
@@ -90,12 +92,14 @@ class PartySections(msgspec.Struct, forbid_unknown_fields=True):
         name: name of the party.
         read: how its table is read.
         impossible: sections of combinations of its values, for :meth:`Impossible.from_json`.
+        csvw: what CSVW metadata said of its table, and a schema has no word for.
     """
 
     attribute: Sections
     name: str = ""
     read: Reading = Reading()
     impossible: Sections = []
+    csvw: Kept = Kept()
 
 
 class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
@@ -120,7 +124,7 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Any) -> SchemaSections:
-        """Read the content of a schema file, a domain ``{attribute: size}``, or SDV's metadata.
+        """Read the content of a schema file, a domain ``{attribute: size}``, or metadata of SDV or CSVW.
 
         A domain is integer codes at one party called "party1".
 
@@ -129,6 +133,8 @@ class SchemaSections(msgspec.Struct, forbid_unknown_fields=True):
         """
         if isinstance(data, Mapping) and VERSION in data:
             data = sections_of(data)
+        if is_csvw(data):
+            data = sections_of_csvw(data)
         if isinstance(data, Mapping) and data and all(type(size) is int for size in data.values()):
             attributes = [{"name": name, "codes": size} for name, size in data.items()]
             data = {"party": [{"name": "party1", "attribute": attributes}]}

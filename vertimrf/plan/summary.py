@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from ..errors import first, several
+from ..arguments import instance, takes
+from ..errors import PlanError, first, several
 from .defaults import OUTER
 from .plan import Plan
 from .schema import MAX_NAMED
 from .verdict import links, verdict
 
 
+@takes(PlanError, plan=instance("Plan"))
 def summary(plan: Plan) -> str:
-    """A text for people: budget, keys, message sizes, and how far the result can be trusted."""
+    """A text for people: budget, keys, message sizes, and how far the result can be trusted.
+
+    Args:
+        plan: the plan.
+
+    Returns:
+        Lines of text.
+
+    Raises:
+        PlanError: ``plan`` is something else.
+    """
     lines = [
         f"{len(plan.schema.attributes)} attributes at {len(plan.local)} parties, about {plan.expected_records:,} records; "
         f"target epsilon {plan.epsilon:g}, delta {plan.delta:.3g}."

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 from ..arguments import shown
 from ..errors import PlanError
 from ..privacy.accountant import check_delta
-from .defaults import (
-    MAX_DELTA,
-)
+from .defaults import MAX_DELTA, UNCOUNTED_DELTA, default_delta
 
 if TYPE_CHECKING:
-    pass
-
+    from .options import PlanOptions
 
 # Smallest and largest epsilon of a target.
 MIN_TARGET_EPSILON, MAX_TARGET_EPSILON = 1e-4, 1e3
@@ -80,3 +77,12 @@ def target_in_words(epsilon: float, delta: float | None, records: int | None) ->
             "default."
         )
     return out
+
+
+def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
+    """Epsilon and delta for finding private domains: a share of the whole run's target."""
+    delta = planning.delta
+    if delta is None:
+        records = planning.expected_records
+        delta = UNCOUNTED_DELTA if records is None else default_delta(records)
+    return planning.domain_share * epsilon, planning.domain_share * delta

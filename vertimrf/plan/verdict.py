@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arrays import Fields, Flags, Floats
 from ..errors import PlanError, first
+from ..files.notebook import as_html
 from ..privacy.accountant import gaussian_rho
 from ..releases.register import kind_of
 from .defaults import MESSAGE_BYTES
@@ -104,7 +105,7 @@ class Errors:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """How far the result of a plan can be trusted.
 
@@ -127,6 +128,12 @@ class Verdict:
     def remedies(self) -> tuple[tuple[str, float], ...]:
         """What to change, and the distance of three columns that it would give."""
         return () if self.word == "good" else tuple(_remedies(self.plan, self.outlook))
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.word}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, "\n".join([str(self), *self.errors.lines()]))
 
     def __str__(self) -> str:
         columns = ("a column is", "two columns together are", "three columns together are")

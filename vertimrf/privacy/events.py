@@ -470,8 +470,9 @@ class GRREvent(Symmetric, frozen=True, tag="grr"):
     """All rows published with generalised randomised response, attribute by attribute.
 
     A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the
-    u - 1 other values. The number of published rows equals the number of records. So neighbouring
-    tables differ by *replacing* one record.
+    u - 1 other values. The number of published rows equals the number of ids, which is public. So
+    neighbouring tables differ by *replacing* what one record holds. A record that does not fit has
+    responses that are drawn from all values alike, which costs no more.
 
     Attributes:
         epsilon: local epsilon of each attribute.

@@ -20,6 +20,7 @@ from ..arrays import Fields, Pair, Texts
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from ..files.convert import from_json, to_json
+from ..files.notebook import as_html
 from .accountant import Spent, check_delta, check_group, cumulative, group_epsilon
 from .accountant import epsilon as composed_epsilon
 from .events import (
@@ -200,6 +201,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger of {len(self.entries)} events; {self.label}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self.table())
 
     @classmethod
     @takes(PrivacyError, ledgers=each(instance("Ledger")))

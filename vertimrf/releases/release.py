@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..arrays import Bytes, Codes, Floats, Int32s, Integers, Ints, Pair, Texts, Words
+from ..arrays import Bytes, Floats, Int32s, Integers, Ints, Pair, Texts, Words
 from ..errors import PlanError
 from ..files.bits import packed_size
 from ..plan.defaults import MESSAGE_BYTES
@@ -101,9 +101,8 @@ class Side:
         key: key material for its encoder, the same at all parties [32 bytes].
         derive: gives such material for another purpose.
         encoded: takes all records into the encoder that a function makes, and returns it.
-        gathered: digests of the records [shape=(n,), uint64], and their values
-            [shape=(groups, n), uint16].
-        with_blanks: the same of all ids, with the value -1 where a record does not fit [int32].
+        with_blanks: digests of all ids [shape=(n,), uint64], and their values, -1 where no record
+            fits [shape=(groups, n), int32].
         sizes: by group, released counts of its values [shape=(values,), float64].
         noise: noise of its message.
         progress: receives what is done.
@@ -115,7 +114,6 @@ class Side:
     key: bytes
     derive: Callable[[str], bytes]
     encoded: Callable[[Callable[[], Any]], Any]
-    gathered: Callable[[], tuple[Words, Codes]]
     with_blanks: Callable[[], tuple[Words, Int32s]]
     sizes: Callable[[], Sequence[Floats]]
     noise: KeyedNoise
@@ -141,8 +139,8 @@ class CrossPartyRelease(ABC):
         usual_bytes: default budget for the sketches in a party's message.
         width: bytes of a number of a table while it is made.
         tells_matches: whether the server can estimate how many records two parties have in common.
-        publishes_rows: whether the exact number of records is released. Neighbouring tables then
-            differ by replacing one record.
+        publishes_rows: whether the exact number of ids is released. Neighbouring tables then differ by
+            replacing one record.
         claimed_share: part of (epsilon, delta) that this release claims without a proof. All other
             releases must keep to the rest.
         prices_persons: whether it has a price for persons with several records.

@@ -131,7 +131,7 @@ def _domain(schema: Schema, plan: Plan | None) -> str:
 def _unprotected(schema: Schema, ledger: Ledger, plan: Plan | None) -> str:
     out = ["No exact statistic of the data is published."]
     if plan is not None and plan.sketch.publishes_rows:
-        out = ["The number of records is published exactly."]
+        out = ["The number of ids is published exactly."]
     out.append(
         "The schema, the plan and its order of magnitude of the number of records are public."
     )

@@ -19,6 +19,7 @@ from ..files.convert import from_json
 from ..named_model import Model
 from ..privacy.label import PrivacyLabel
 from ..runs.files import RESULT
+from ..runs.folder import SETTINGS
 from ..server.result import Result
 
 if TYPE_CHECKING:
@@ -256,6 +257,11 @@ def _listed(paths: Sequence[str | Path]) -> list[Path]:
     for path in map(Path, paths):
         if path.is_dir():
             folder = path / RESULT if (path / RESULT).is_dir() else path
+            if folder == path and (path / SETTINGS).is_file():
+                raise MessageError(
+                    f"{path} has no result: its run is not over, or it is a party's. `vertimrf status {path}` "
+                    "says what it waits for; the server's folder has the result."
+                )
             out += sorted(inside for inside in folder.iterdir() if inside.is_file())
         elif path.is_file():
             out.append(path)

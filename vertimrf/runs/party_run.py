@@ -202,9 +202,9 @@ class PartyRun(Run):
             )
         if not same_fingerprint(fingerprint, plan.fingerprint):
             raise MessageError(
-                f"{self.folder} has no plan with this fingerprint: its plan has {plan.fingerprint}. The plan was changed on its "
-                f"way, or belongs to another run, so it is not accepted. To receive it again, delete "
-                f"{self.folder / RECEIVED / PLAN}."
+                f"{self.folder} has no plan with this fingerprint: its plan has {plan.fingerprint}. Read and type it once more. If the "
+                f"others still read out another one, this plan was changed on its way, or belongs to another run: do not accept "
+                f"it, and to receive it again, delete {self.folder / RECEIVED / PLAN}."
             )
         plan.sealing_keys().check(self._folder.key)
         if self.settings.dask is not None:

@@ -141,7 +141,7 @@ class ServerRun(Run):
             TableError: the file name of the table is not usable.
         """
         # The server only uses the part of ``tables`` that names and writes results.
-        from ..tables.arrow import check_output
+        from ..tables.write import check_output, check_size
 
         if isinstance(planning.workload, Mapping):
             raise PlanError("The workload of a run has no weights: give a list of marginals.")
@@ -169,6 +169,7 @@ class ServerRun(Run):
                 f"The synthetic table is written into the run's folder: give a file name such as {Path(out).name!r}, not {out!r}."
             )
         check_output(out, csv_safe=options.csv_safe)
+        check_size(out, options.rows or planning.expected_records or 0, len(loaded.names))
         # Errors of the plan are raised now, not when all offers have come.
         planned = make(loaded, settings, None)
         for remark in (
@@ -346,7 +347,7 @@ class ServerRun(Run):
     def _write(self, result: Result) -> None:
         """Write the table, the model and the report: all of them or none."""
         from ..named_model import Model
-        from ..tables.arrow import write_table
+        from ..tables.write import as_many_as_fit, write_table
 
         for warning in result.warnings:
             LOG.warning("%s", warning)
@@ -354,7 +355,8 @@ class ServerRun(Run):
         draft.mkdir()
         try:
             table, safe = draft / self.settings.out, self.settings.csv_safe
-            write_table(result.pieces(), table, result.ledger.label, csv_safe=safe)
+            pieces = as_many_as_fit(result.pieces(), table, self.settings.rows)
+            write_table(pieces, table, result.ledger.label, csv_safe=safe)
             Model.of(result).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):

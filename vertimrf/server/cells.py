@@ -14,7 +14,7 @@ from ..arrays import Texts
 from ..message import Message
 from ..model.local_marginal import LocalMarginal
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement, bin_table, contrasted
+from ..model.measurement import Measurement, bin_of_value, bin_table, contrasted
 from ..model.trend import BEYOND, Cut, number_of_bins
 from ..plan.binning import finer_bins, halves, missing_alone
 from ..plan.impossible import Combination
@@ -154,7 +154,7 @@ def _cells(schema: Schema, m: Measurement, ruled_out: Mapping[int, Sequence[int]
     for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
         size = schema.sizes[attribute]
         others = np.setdiff1d(np.arange(size), ruled_out.get(attribute, range(size)))
-        bin_of_code = np.arange(size) if bins is None else bins
+        bin_of_code = bin_of_value(bins, size)
         cells.append(
             np.setdiff1d(np.unique(bin_of_code), bin_of_code[others])
             if attribute in ruled_out

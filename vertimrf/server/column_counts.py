@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import Floats
-from ..model.measurement import Measurement
+from ..model.measurement import Measurement, bin_of_value
 from ..releases.received import RecordCount
 
 
@@ -53,8 +53,7 @@ def _margin(m: Measurement, axis: int, size: int) -> tuple[Floats, Floats, float
     these sums, and their variance.
     """
     bins, count = m.bins[axis], m.counts.shape[axis]
-    values = np.arange(size) if bins is None else bins
-    which = (np.arange(count)[:, None] == values).astype(np.float64)
+    which = (np.arange(count)[:, None] == bin_of_value(bins, size)).astype(np.float64)
     margin = m.sums[axis]
     variance = m.variance * m.counts.size / count
     if m.unknown:

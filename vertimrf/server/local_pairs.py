@@ -24,11 +24,11 @@ import numpy as np
 
 from ..arrays import Floats, Integers, Ints
 from ..kernels.jit import for_each
-from ..model.copula import LEAST_ERROR, SHOWN, edge_scores, normal_tables, posterior
+from ..model.copula import LEAST_ERROR, SHOWN, carried, edge_scores, normal_tables, posterior
 from ..model.domain_compression import compress
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement, contrasted
+from ..model.measurement import BinMap, Measurement, bin_of_value, contrasted
 from ..model.raking import raked
 from ..model.trend import BEYOND, STEP
 from ..plan.binning import choose_bins
@@ -65,7 +65,7 @@ class Side:
 
     def bins(self, measured: BinMap | None) -> Integers:
         """A measurement's map value -> bin."""
-        return np.arange(len(self.counts)) if measured is None else measured
+        return bin_of_value(measured, len(self.counts))
 
     def margin(self, bins: Integers) -> Floats:
         """Counts of bins."""
@@ -158,6 +158,7 @@ def _read(
             errors[(slice(None), -1) if axis else -1] = max(
                 few * math.sqrt(m.variance), LEAST_ERROR
             )
+    errors = carried(counts, errors, [side.missing for side in two])
     return Measurement(pair, tuple(finer), counts, errors, m.source, trend=1)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import __version__
 from ..arrays import Codes, Fields, Floats, Ints, Texts
+from ..files.notebook import as_html
 from ..model.markov_random_field import MarkovRandomField
 from ..plan.plan import Plan
 from ..plan.schema import Schema
@@ -72,6 +73,9 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result: {self.codes.shape[1]:,} rows of {self.plan}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self, "\n".join([str(self.ledger.label), *self.warnings]))
 
     @property
     def schema(self) -> Schema:

@@ -7,17 +7,16 @@ search among the sorted sums finds what a column equals.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from ..arrays import Flags, Floats, Integers, Texts
 from ..columns.column import Attribute
 from ..plan.equations import ROUNDED
-from .derived import differ, numbers_of
+from .derived import differ
 
 # Records that are compared first, and those that are compared next.
 FIRST, NEXT = 400, 20_000
@@ -50,10 +49,18 @@ class Alike:
     some: Floats
 
     @classmethod
-    def of(cls, table: pa.Table, attributes: Sequence[Attribute]) -> Alike:
-        """Read the columns of some attributes."""
-        numbers = {a.name: numbers_of(table, a, "The table") for a in attributes}
-        rows = [np.arange(FIRST) * table.num_rows // FIRST]
+    def of(
+        cls, numbers: Mapping[str, Floats], attributes: Sequence[Attribute], records: int
+    ) -> Alike:
+        """Compare some columns.
+
+        Args:
+            numbers: by column, all its numbers [each shape=(records,), float64].
+            attributes: the columns to compare.
+            records: number of records.
+        """
+        numbers = {a.name: numbers[a.name] for a in attributes}
+        rows = [np.arange(FIRST) * records // FIRST]
         for values in numbers.values():
             # Rare values are among them, so that no column seems to be constant.
             known = np.where(np.isnan(values), 0.0, values)
@@ -117,7 +124,10 @@ class Alike:
             np.nanmax(self.some, axis=1, keepdims=True),
         )
         with np.errstate(all="ignore"):
+            wide = (high - low)[:, 0]
             risen = (self.some - low) / (high - low)
+        # Constant columns, and those with infinite numbers, follow from none.
+        apt = (wide > 0) & np.isfinite(wide)
         done: set[int] = set()
         for sign, scaled in ((1, risen), (-1, 1 - risen)):
             ours, sizes = self._sums(risen)
@@ -127,9 +137,9 @@ class Alike:
                 near = NEAR * max(sizes[b], 1e-9)
                 first, last = np.searchsorted(ours[order], [theirs[b] - near, theirs[b] + near])
                 for a in sorted(order[first:last].tolist()):
-                    if a >= b or a in done or b in done:
+                    if a >= b or a in done or b in done or not (apt[a] and apt[b]):
                         continue
-                    line = self._line(a, b, sign, float((high - low)[b, 0] / (high - low)[a, 0]))
+                    line = self._line(a, b, sign, float(wide[b] / wide[a]))
                     if line is not None:
                         done.add(b)
                         yield self.names[b], self.names[a], *line

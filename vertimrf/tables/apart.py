@@ -15,8 +15,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from ..errors import TableError
 from .arrow import Pieces, RecordBatches
+from .codebook import Variable, variables
 from .dropped import NO_VALUE, Unreadable
-from .objects import csv_text
 from .read_options import ReadOptions
 from .rows import ROWS, any_error, batches_of, installed
 
-# Kinds of frames: column names, a batch, rows that cannot be read, an error, and the end.
+# Kinds of frames: what the header says of columns, a batch, rows that cannot be read, an error, and the end.
 NAMES, BATCH, UNREAD, ERROR, END = b"n", b"b", b"u", b"e", b"."
 # An encoding in which any bytes are a text.
 BYTES = "ISO-8859-1"
@@ -53,8 +53,10 @@ def apart(function: str, kind: str, path: Path, read: ReadOptions) -> Pieces:
         TableError: the file cannot be read, or its reader crashed or takes too long.
     """
     asked = [function, kind, str(path)]
-    names = [json.loads(body) for _, body in _frames(path, asked)]
-    return Pieces(tuple(names[0]), str(path), partial(_batches, path, asked))
+    ((_, header),) = _frames(path, asked)
+    about = tuple(map(Variable.of, json.loads(header)))
+    names = tuple(variable.name for variable in about)
+    return Pieces(names, str(path), partial(_batches, path, asked), about=about)
 
 
 def _batches(
@@ -131,7 +133,7 @@ def statistics(function: str, kind: str, path: Path) -> Pieces:
         with any_error(what):
             yield from batches_of(file.rows(wanted, unreadable), wanted, wanted, unreadable)
 
-    return Pieces(tuple(file.names), str(path), batches)
+    return Pieces(tuple(file.names), str(path), batches, about=file.about)
 
 
 class _File:
@@ -139,7 +141,9 @@ class _File:
 
     def __init__(self, reader: Callable[..., Any], path: str) -> None:
         self._reader, self._path = reader, path
-        _, meta = reader(path, metadataonly=True)
+        # Else the header's ranges of missing codes are left out. A transport file has none.
+        missing = {} if reader.__name__ == "read_xport" else {"user_missing": True}
+        _, meta = reader(path, metadataonly=True, **missing)
         try:
             charset = codecs.lookup(meta.file_encoding or "utf-8").name
         except LookupError:
@@ -149,16 +153,9 @@ class _File:
         # Names as people read them, and as this encoding writes them.
         self.names = dict(zip(meta.column_names, bare.column_names, strict=True))
         self._counted = meta.number_rows is not None
-        self._labels = {
-            name: told_apart(its)
-            for name, its in meta.variable_value_labels.items()
-            if meta.variable_measure.get(name) != "scale"
-        }
-        self._spans = {
-            name
-            for name, form in meta.original_variable_types.items()
-            if form and SPANS.fullmatch(form)
-        }
+        self.about = tuple(variables(meta, {name: name for name in meta.column_names}))
+        self._labels = {variable.name: variable.texts for variable in self.about}
+        self._spans = {variable.name for variable in self.about if SPANS.fullmatch(variable.format)}
 
     def _read(
         self, wanted: Sequence[str], before: int, most: int, raw: bool = False
@@ -227,15 +224,6 @@ class _File:
             yield None if cell == "" else labels.get(cell, cell)
 
 
-def told_apart(labels: Mapping[Any, str]) -> dict[Any, str]:
-    """Labels of values, with the value in brackets where another value has the same label."""
-    often = Counter(labels.values())
-    return {
-        value: label if often[label] == 1 else f"{label} ({csv_text(value)})"
-        for value, label in labels.items()
-    }
-
-
 def _span(seconds: float | None) -> timedelta | None:
     """A duration. One that is longer than any becomes the longest of Python, which no column holds: it costs its record."""
     if seconds is None or seconds != seconds:
@@ -269,7 +257,7 @@ def main() -> None:
     try:
         pieces = statistics(function, what, Path(path))
         if not wanted:
-            send(NAMES, json.dumps(pieces.names).encode())
+            send(NAMES, json.dumps([*map(asdict, pieces.about)]).encode())
         for columns in wanted:
             for batch in pieces.batches(columns, unread):
                 with pa.BufferOutputStream() as sink:

@@ -1,30 +1,21 @@
-"""Read Arrow tables from files and data frames, and write them to files."""
+"""Arrow tables, in pieces or from data frames."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import itertools
-import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..arguments import FLAG, MANY, PATH, instance, maybe, takes
 from ..arrays import Texts
-from ..columns.cell_types import for_csv
-from ..errors import OutputError, TableError
-from ..files.results import opened, save
-from ..kernels.jit import for_each, in_slices
-from ..privacy.label import PrivacyLabel
-from .csv_safe import without_formulas
+from ..errors import TableError
+from ..kernels.jit import for_each
+from .codebook import Variable
 from .dropped import NO_VALUE, SHOWN, Unreadable
 from .objects import Cells, csv_text, from_objects
 from .polars_frame import (
@@ -41,13 +32,8 @@ from .polars_frame import (
 LABEL_KEY = b"vertimrf.label"
 LABEL_FILE = ".label.json"
 RecordBatches = Iterator[pa.RecordBatch]
-# What tables' names end in.
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 # Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
-# Least rows of CSV that a thread formats.
-CSV_ROWS = 1 << 12
-NO_HEADER = pa.csv.WriteOptions(include_header=False)
 # Errors of Arrow's conversion of Python objects.
 UNFIT = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
 # Types of text, and the types of their bytes.
@@ -72,6 +58,7 @@ class Pieces:
         typed: whether columns have types of their own, unlike those of CSV files, which are text.
         any_column: whether rows name their cells, so that any column can be asked for
             (:meth:`asked`).
+        about: what a file's header says of columns, besides their names.
     """
 
     names: Texts
@@ -79,6 +66,7 @@ class Pieces:
     batches: Callable[[Sequence[str], Unreadable], RecordBatches]
     typed: bool = True
     any_column: bool = False
+    about: tuple[Variable, ...] = ()
 
     def asked(self, columns: Iterable[str | None]) -> Pieces:
         """A table whose rows name their cells, with these columns; any other table itself."""
@@ -420,165 +408,3 @@ def check_names(names: Sequence[str], where: str) -> None:
 def one_line(error: BaseException) -> str:
     """The first line of an error's text without the full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def check_output(path: str | os.PathLike[str], *, csv_safe: bool = False) -> str:
-    """The file suffix that determines the format of :func:`write_table`.
-
-    Raises:
-        TableError: no format belongs to the name, or ``csv_safe`` has no meaning for it.
-    """
-    name = Path(path).name
-    for suffix in SUFFIXES:
-        if name.endswith(suffix):
-            if csv_safe and not _is_csv(suffix):
-                raise TableError(
-                    f"csv_safe (--csv-safe) has no meaning for {path}, whose texts no program takes for formulas: leave it out."
-                )
-            return suffix
-    raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")
-
-
-def table_files(path: str, *, csv_safe: bool = False) -> list[str]:
-    """The files that :func:`write_table` writes: the table, and the label beside one in CSV.
-
-    Raises:
-        TableError: as from :func:`check_output`.
-    """
-    suffix = check_output(path, csv_safe=csv_safe)
-    return [path, path + LABEL_FILE] if _is_csv(suffix) else [path]
-
-
-def _is_csv(suffix: str) -> bool:
-    return suffix.startswith(".csv")
-
-
-class _Sink:
-    """What Arrow writes to. It counts the bytes, as a pipe knows no position, and may digest them."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO, digested: bool) -> None:
-        self.digest = hashlib.sha256() if digested else None
-        self._file, self._size = file, 0
-
-    def write(self, data: Any) -> int:
-        if self.digest is not None:
-            self.digest.update(data)
-        self._size += len(data)
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._size
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Whoever opened the file closes it."""
-
-
-@takes(OutputError, path=PATH, label=maybe(instance("PrivacyLabel")), csv_safe=FLAG)
-def write_table(
-    table: pa.Table | Iterable[pa.Table],
-    path: str | os.PathLike[str],
-    label: PrivacyLabel | None = None,
-    *,
-    csv_safe: bool = False,
-) -> int:
-    """Write a table as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
-
-    A file is replaced as a whole. A pipe or device gets the table as a stream.
-
-    Args:
-        table: the table; or at least one piece of it, all with the same columns.
-        path: the file.
-        label: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a
-            CSV file gets a file beside it. None for tables without a label.
-        csv_safe: put an apostrophe before texts and column names that a spreadsheet would run as
-            formulas. Such values are then not the schema's. For CSV files only.
-
-    Returns:
-        Number of rows written.
-
-    Raises:
-        TableError: the suffix is unknown, ``csv_safe`` has no meaning for it, or writing fails.
-        OutputError: it is a link or no file, or its folder is missing or read-only.
-    """
-    path = Path(path)
-    kind = check_output(path, csv_safe=csv_safe)
-    if not (isinstance(table, pa.Table) or MANY.fits(table)):
-        raise TableError(
-            f"A {type(table).__name__} is no table; give an Arrow table, or its pieces."
-        )
-    pieces = map(_a_piece, [table] if isinstance(table, pa.Table) else table)
-    if _is_csv(kind):
-        pieces = map(for_csv, pieces)
-    if csv_safe:
-        pieces = map(without_formulas, pieces)
-    first = next(pieces, None)
-    if first is None:
-        raise TableError("There is no piece of the table; give at least one, which may be empty.")
-    schema = first.schema
-    if label is not None and not _is_csv(kind):
-        stated = json.dumps(label.to_json()).encode()
-        schema = schema.with_metadata({**(schema.metadata or {}), LABEL_KEY: stated})
-    rows = 0
-    try:
-        with opened(path) as file:
-            sink = _Sink(file, _is_csv(kind) and label is not None)
-            with _writer(sink, kind, schema) as writer:
-                for piece in itertools.chain([first], pieces):
-                    writer.write_table(piece.cast(schema))
-                    rows += piece.num_rows
-            if label is not None and sink.digest is not None:
-                # The label is written before the table, so the table never lacks it, and it holds
-                # for this table only.
-                beside = {"label": label.to_json(), "sha256": sink.digest.hexdigest()}
-                save(f"{path}{LABEL_FILE}", json.dumps(beside) + "\n")
-    except (pa.ArrowException, OSError) as error:
-        why = getattr(error, "strerror", None) or one_line(error)
-        raise TableError(f"{path} cannot be written ({why}).") from None
-    return rows
-
-
-def _a_piece(piece: Any) -> pa.Table:
-    if not isinstance(piece, pa.Table):
-        raise TableError(f"A piece of the table is a {type(piece).__name__}; give Arrow tables.")
-    return piece
-
-
-@contextlib.contextmanager
-def _writer(sink: _Sink, kind: str, schema: pa.Schema) -> Iterator[Any]:
-    """A writer of tables of this schema, piece by piece."""
-    target = pa.PythonFile(sink, "w")
-    if kind == ".parquet":
-        # With what it reads from networks, it would take a thirtieth of each start.
-        from pyarrow.parquet import ParquetWriter
-
-        with ParquetWriter(target, schema) as writer:
-            yield writer
-    elif kind in (".arrow", ".feather"):
-        with pa.ipc.new_file(target, schema) as writer:
-            yield writer
-    else:
-        compression = "gzip" if kind == ".csv.gz" else None
-        with pa.output_stream(target, compression=compression) as file:
-            pa.csv.write_csv(schema.empty_table(), file)
-            yield _CsvRows(file)
-
-
-class _CsvRows:
-    """A writer of rows as CSV, which several threads format."""
-
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = file
-
-    def write_table(self, table: pa.Table) -> None:
-        def formatted(begin: int, end: int) -> pa.Buffer:
-            out = pa.BufferOutputStream()
-            pa.csv.write_csv(table.slice(begin, end - begin), out, NO_HEADER)
-            return out.getvalue()
-
-        for rows in in_slices(table.num_rows, CSV_ROWS, formatted):
-            self._file.write(rows)

@@ -88,7 +88,8 @@ def allowed(
         counts: gives the records of the attribute's codes in the model.
 
     Raises:
-        SchemaError: the attribute does not have such a value.
+        SchemaError: the attribute does not have such a value; or a pair in brackets or a slice is
+            given, which may be meant as a range.
     """
     if not isinstance(value, Mapping):
         return _codes(attribute, value), None
@@ -116,6 +117,14 @@ def _codes(attribute: Attribute, value: Any) -> Integers:
         attribute.name,
         isinstance(value, list | tuple | set | frozenset | range | np.ndarray),
     )
+    if isinstance(value, slice) or (
+        isinstance(value, tuple) and len(value) == 2 and attribute.holds_numbers
+    ):
+        low, high = (value.start, value.stop) if isinstance(value, slice) else value
+        raise SchemaError(
+            f"Column {name!r} is given {value!r}, which may be a range or two values; write "
+            f'{{"from": {low!r}, "to": {high!r}}} for the range, or [{low!r}, {high!r}] for the values.'
+        )
     values = [_as_limit(attribute, plain(v)) for v in (value if many else [value])]
     if not values:
         raise SchemaError(f"Column {name!r} is given no value; name at least one.")

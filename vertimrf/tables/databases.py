@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
 from .arrow import PIECE_ROWS, Pieces, RecordBatches, in_utc
 from .dropped import Unreadable
+from .objects import NAMES, TYPES
 from .rows import any_error, batches_of, installed
 
 ADDRESS = re.compile(r"(?i)(duckdb|sqlite|postgres(?:ql)?):(.+)", re.DOTALL)
@@ -42,6 +44,11 @@ OPTIONS = (
 PLAIN = re.compile(r"[^@=?&#\s]*")
 # An address with a password within a query.
 QUERY_PASSWORD = re.compile(r"//[^/\s'\"]*:[^/\s'\"]*@")
+# A text so long has at most 15 digits, which double precision holds.
+DOUBLE_TEXT = 15
+# Types of the cells that it does not hold, and texts of these. Others are rounded.
+LARGEST = 2.0**53
+LONG = (("exact", r"^-?\d{1,37}(\.\d{1,38})?$"), ("large", r"^-?\d{38,76}$"))
 # Names of columns, and batches of them.
 Found = tuple[Sequence[str], Callable[[Unreadable], RecordBatches]]
 
@@ -167,11 +174,32 @@ def _postgresql(place: str, query: Query) -> Iterator[Found]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """A column of the driver; numbers of any precision, which it gives as text, as 64-bit ones."""
+    """A column of the driver; numbers of any precision, which it gives as text, by what they are."""
     if not isinstance(column.type, pa.OpaqueType):
         return column
-    number = column.type.type_name == "numeric"
-    return pc.cast(column.storage, pa.float64()) if number else column.storage
+    return _numeric(column.storage) if column.type.type_name == "numeric" else column.storage
+
+
+def _numeric(texts: pa.Array) -> pa.Array:
+    """Texts of numbers as objects are stored: in double precision where that holds all digits."""
+    numbers = pc.cast(texts, pa.float64())
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    kinds = np.full(len(texts), NAMES.index("number"), np.int8)
+    children = [pa.array([], kind) for kind in TYPES.values()]
+    # So the type of a cell depends on this cell alone.
+    for name, pattern in LONG if (pc.max(pc.utf8_length(texts)).as_py() or 0) > DOUBLE_TEXT else ():
+        fits = pc.match_substring_regex(texts, pattern)
+        exact = pc.cast(pc.if_else(fits, texts, None), TYPES[name])
+        # As text, a number in double precision has the digits that tell it from others.
+        held = pc.cast(pc.if_else(fits, numbers, None), pa.string()).cast(TYPES[name])
+        own = pc.or_(pc.not_equal(held, exact), pc.greater(pc.abs(numbers), LARGEST))
+        kinds[pc.and_(own, fits).fill_null(False).to_numpy(zero_copy_only=False)] = NAMES.index(
+            name
+        )
+        children[NAMES.index(name)] = exact
+    children[NAMES.index("number")] = numbers
+    places = pa.array(np.arange(len(texts), dtype=np.int32))
+    return pa.UnionArray.from_dense(pa.array(kinds), places, children, NAMES)
 
 
 READERS = {"duckdb": _duckdb, "sqlite": _sqlite, "postgresql": _postgresql}

@@ -23,6 +23,7 @@ from ..errors import SchemaError, TableError
 from ..plan.schema import Schema
 from ..plan.sections import Reading
 from .arrow import Pieces, header_doubt
+from .codebook import Variable, in_order, remarks
 from .columns import without_column
 from .csv_file import csv_head, csv_header, encoding_of
 from .ids import as_texts, few_ids, format_ids, id_form, id_shapes, named_ids
@@ -172,7 +173,7 @@ def draft_schema(
         SchemaError: a table has no column with a domain, or two tables have columns of one name and
             different types.
     """
-    tables, chosen, reads = _read(sources, id, read)
+    tables, chosen, reads, headers = _read(sources, id, read)
     dropped = {*_names(drop)}
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -190,9 +191,12 @@ def draft_schema(
         if id is not None and (several := several_rows(table[id])) is not None:
             flags.append(Flag(party, id, several.found, several.as_id(id)))
         kept = [name for name in table.column_names if name != id and name not in dropped]
-        parties[party], flagged, offered, without = _attributes(
+        drafted, flagged, offered, without = _attributes(
             tables, chosen, table.select(kept), party, dates
         )
+        parties[party] = [in_order(each, headers[i]) for each in drafted]
+        known = remarks(headers[i].values())
+        flags += [Flag(party, name, *known[name]) for name in kept if name in known]
         flags += flagged
         left_out += without
         likely += offered
@@ -228,9 +232,9 @@ def _names(drop: Iterable[str]) -> list[str]:
 
 def _read(
     sources: Source | Sequence[Source], id: str | None, read: ReadOptions
-) -> tuple[list[pa.Table], list[bool], list[ReadOptions]]:
-    """The tables, whether their types were chosen by somebody, and how each is read."""
-    tables, chosen, reads = [], [], []
+) -> tuple[list[pa.Table], list[bool], list[ReadOptions], list[dict[str, Variable]]]:
+    """The tables, whether their types were chosen by somebody, how each is read, and what its header says of columns."""
+    tables, chosen, reads, headers = [], [], [], []
     for source in several(sources):
         reads.append(_guessed(source, read))
         # A file is opened once.
@@ -238,9 +242,11 @@ def _read(
         opened = open_pieces(source, reads[-1]) if lies else source
         table = read_arrow(opened, reads[-1])
         chosen.append(not isinstance(opened, Pieces) or opened.typed)
+        about = opened.about if isinstance(opened, Pieces) else ()
+        headers.append({variable.name: variable for variable in about})
         pieces = named_ids(open_pieces(table), read, id)
         tables.append(table if table.column_names == [*pieces.names] else pieces.whole(None))
-    return tables, chosen, reads
+    return tables, chosen, reads, headers
 
 
 def _attributes(

@@ -17,13 +17,18 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from ..columns.cells import EXACT_DECIMAL, shortest
+
 # Most digits of a whole number; longer ones are stored as floating-point numbers.
-DIGITS = 76
+DIGITS = EXACT_DECIMAL.precision
+# Most digits on each side of the mark of numbers that double precision does not hold; others are stored as floating-point numbers.
+EXACT_DIGITS = EXACT_DECIMAL.scale
 # Types of the cells, by name.
 TYPES = {
     "text": pa.large_string(),
     "whole": pa.int64(),
     "large": pa.decimal256(DIGITS),
+    "exact": EXACT_DECIMAL,
     "number": pa.float64(),
     "flag": pa.bool_(),
     "date": pa.date32(),
@@ -42,6 +47,8 @@ ONE_TYPE: tuple[tuple[set[type], pa.DataType | None], ...] = (
     ({int}, pa.int64()),
     ({int, float}, pa.float64()),
     ({int, Decimal}, None),
+    ({int, float, Decimal}, None),
+    ({int, float, Decimal}, pa.float64()),
     ({bool}, pa.bool_()),
     ({time}, pa.time64("us")),
     ({timedelta}, pa.duration("us")),
@@ -90,6 +97,8 @@ def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     if not pa.types.is_union(column.type):
         return column
+    if (numbers := _only_numbers(column)) is not None:
+        return numbers
     values = [value for value in column.to_pylist() if value is not None]
     kinds = {type(value) for value in values}
     if kinds <= {date, datetime} and all(
@@ -99,9 +108,30 @@ def of_one_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column_of(column, pa.date32(), lambda v: v.date() if isinstance(v, datetime) else v)
     for fitting, kind in ONE_TYPE:
         if kinds <= fitting:
-            with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
-                return column_of(column, kind, lambda value: value)
+            with contextlib.suppress(pa.ArrowException, ArithmeticError, TypeError, ValueError):
+                return column_of(column, kind, _made(kinds, kind))
     return column_of(column, pa.large_string(), csv_text)
+
+
+def _only_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """The cells of a column of objects that are all numbers in double precision; None of any other."""
+    place, found = NAMES.index("number"), []
+    if column.type.mode != "dense" or column.type.num_fields != len(NAMES):
+        return None
+    for chunk in column.chunks:
+        _, kinds, places, *_ = chunk.buffers()
+        part = slice(chunk.offset, chunk.offset + len(chunk))
+        if (np.frombuffer(kinds, np.int8)[part] != place).any():
+            return None
+        found.append(chunk.field(place).take(pa.array(np.frombuffer(places, np.int32)[part])))
+    return pa.chunked_array(found, pa.float64())
+
+
+def _made(kinds: set[type], kind: pa.DataType | None) -> Callable[[Any], Any]:
+    """How a value of a column with these types becomes one of a type; Arrow makes no other numbers of decimals."""
+    if Decimal not in kinds:
+        return lambda value: value
+    return _exact if kind is None else float
 
 
 def column_of(
@@ -118,6 +148,8 @@ def csv_text(value: Any) -> str:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(shortest(value))
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -155,8 +187,25 @@ def _stored(value: Any) -> tuple[str, Any]:
         return "text", str(value)
     if isinstance(value, Decimal):
         short = value.is_finite() and value.adjusted() < DIGITS
-        return _stored(int(value) if short and value == int(value) else float(value))
+        if short and value == int(value):
+            return _stored(int(value))
+        number = float(value)
+        if value.is_finite() and _exact(number) != value and _fits(value):
+            return "exact", value
+        return _stored(number)
     return _stored_moment(value)
+
+
+def _fits(value: Decimal) -> bool:
+    exponent = shortest(value).as_tuple().exponent
+    return (
+        value.adjusted() < EXACT_DIGITS and isinstance(exponent, int) and exponent >= -EXACT_DIGITS
+    )
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    """A number as a decimal with the digits that it has, without zeros at the end."""
+    return shortest(value if isinstance(value, Decimal) else Decimal(repr(value)))
 
 
 def _is_nan(value: Any) -> bool:

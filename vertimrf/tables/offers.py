@@ -6,12 +6,13 @@ Every search compares a few hundred records first, and all records only where th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Floats
 from ..columns.column import Attribute
 from ..errors import SchemaError
 from ..plan.equations import Equation, Rule, plain_number
@@ -20,6 +21,7 @@ from ..plan.impossible import Impossible
 from ..plan.rules import Order
 from ..plan.schema import Schema
 from .alike import Alike
+from .derived import numbers_of
 from .maps import maps
 
 # Fewest records of a table whose rules are searched for.
@@ -124,9 +126,13 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[Offer]:
     if table.num_rows < TRIED:
         return
     varying = [a for a in attributes if a.size > 1 + a.missing]
-    alike = Alike.of(
-        table, [a for a in varying if a.instants is None and a.holds_numbers and not a.origin]
-    )
+    numbers = {
+        a.name: numbers_of(table, a, "The table")
+        for a in varying
+        if a.holds_numbers and not a.origin
+    }
+    plain = [a for a in varying if a.name in numbers and a.instants is None]
+    alike = Alike.of(numbers, plain, table.num_rows)
     computed: set[str] = set()
     below: set[tuple[str, str]] = set()
     found = itertools.chain(_equal(alike), _compared(alike), _combined(alike), _one_of(alike))
@@ -135,13 +141,13 @@ def offers(table: pa.Table, attributes: Sequence[Attribute]) -> Iterator[Offer]:
             computed |= offer.computed
             below |= {(name, made) for made in offer.computed for name in offer.named}
             yield offer
-    for offer in _dates(table, varying, alike):
+    for offer in _dates(numbers, varying, alike):
         below |= {(name, made) for made in offer.computed for name in offer.named}
         yield offer
     kept = [a for a in varying if a.name not in computed]
     for column, found_as, impossible in maps(table, kept):
         yield _of_cells(column, found_as, impossible)
-    yield from _orders(table, kept, below)
+    yield from _orders(numbers, kept, below)
 
 
 def _offer(equation: Equation, found: str) -> Offer:
@@ -200,16 +206,17 @@ def _one_of(alike: Alike) -> Iterator[Offer]:
         )
 
 
-def _dates(table: pa.Table, varying: Sequence[Attribute], alike: Alike) -> Iterator[Offer]:
+def _dates(
+    numbers: Mapping[str, Floats], varying: Sequence[Attribute], alike: Alike
+) -> Iterator[Offer]:
     """Dates a short time after others."""
-    from .derived import numbers_of
-
     dates = [a for a in varying if a.instants and a.instants[0] != "time"]
     for low, high in itertools.permutations(dates, 2):
         if low.instants != high.instants:
             continue
-        first = numbers_of(table, low, "The table")
-        later = numbers_of(table, high, "The table") - first
+        first = numbers[low.name]
+        digits = max(low.digits or 0, high.digits or 0)
+        later = np.round(numbers[high.name] - first, digits)
         if (name := alike.equal(later)) is not None:
             yield _offer(
                 Equation(high.name, ((low.name, 1), (name, 1))), f"{low.name!r} + {name!r}"
@@ -219,11 +226,12 @@ def _dates(table: pa.Table, varying: Sequence[Attribute], alike: Alike) -> Itera
         longest = later.max(initial=0)
         if 0 < longest <= SHORT * np.ptp(first) and later.min() >= 0:
             unit = "days" if low.instants == ("date", None) else "seconds"
+            grid = f"resolution = {10.0**-digits:g}" if digits else "integral = true"
             equation = Equation(high.name, ((low.name, 1), (unit, 1)))
             yield Offer(
                 high.name,
-                f"is at most {longest:g} {unit} after {low.name!r} in every record",
-                f"describe {unit} (bounds = [0, {longest:g}], integral = true) in place of it, and write "
+                f"is at most {longest:.10g} {unit} after {low.name!r} in every record",
+                f"describe {unit} (bounds = [0, {longest:.10g}], {grid}) in place of it, and write "
                 f'rules = ["{equation}"] if this is a rule; every synthetic row keeps it',
                 (equation,),
                 adopted=False,
@@ -231,15 +239,15 @@ def _dates(table: pa.Table, varying: Sequence[Attribute], alike: Alike) -> Itera
 
 
 def _orders(
-    table: pa.Table, varying: Sequence[Attribute], known: set[tuple[str, str]]
+    numbers: Mapping[str, Floats], varying: Sequence[Attribute], known: set[tuple[str, str]]
 ) -> Iterator[Offer]:
     """Columns that are never above others, although independent ones often would be."""
     kinds: dict[object, list[Attribute]] = {}
     for a in varying:
-        if a.holds_numbers and not a.origin and a.present > 2:
+        if a.name in numbers and a.present > 2:
             kinds.setdefault(a.instants, []).append(a)
     for some in kinds.values():
-        alike = Alike.of(table, some)
+        alike = Alike.of(numbers, some, len(numbers[some[0].name]))
         found = alike.orders(BROKEN_SHARE, BROKEN)
         for low, high in found:
             between = any((low, name) in found and (name, high) in found for name in alike.names)

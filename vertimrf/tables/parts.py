@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -146,7 +146,7 @@ def with_keys(pieces: Pieces, part: Part) -> Pieces:
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
     names = (*pieces.names, *keys)
-    return Pieces(names, pieces.where, batches, pieces.typed, pieces.any_column)
+    return replace(pieces, names=names, batches=batches)
 
 
 def together(pieces: Sequence[Pieces], where: str) -> Pieces:
@@ -169,4 +169,4 @@ def together(pieces: Sequence[Pieces], where: str) -> Pieces:
             yield from each.batches(columns, unreadable)
 
     typed = all(each.typed for each in pieces)
-    return Pieces(first.names, where, batches, typed, first.any_column)
+    return replace(first, where=where, batches=batches, typed=typed)

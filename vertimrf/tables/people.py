@@ -50,7 +50,7 @@ ALONE = frozenset({"id", "pid", "mrn", "uid", "ssn"})
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 JOINED = re.compile(rf"({'|'.join(sorted(PERSON))})s?({'|'.join(sorted(NUMBER))})?")
 # Fewest values of such a column, and fewest rows a value on average.
-LEAST_VALUES, LEAST_ROWS = 20, 1.5
+LEAST_VALUES, LEAST_ROWS = 20, 1.05
 
 
 @dataclass(frozen=True)

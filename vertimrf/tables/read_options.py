@@ -7,8 +7,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..arguments import check_fields
 from ..errors import TableError, some
-from ..files.convert import check_types
 from ..plan.options import described
 
 # Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123;
@@ -70,7 +70,7 @@ class ReadOptions:
     )
 
     def __post_init__(self) -> None:
-        check_types(self, TableError)
+        check_fields(self, TableError)
         object.__setattr__(self, "id_format", check_formats(self.id_format))
         if len(set(self.columns)) < len(self.columns) or "" in self.columns:
             raise TableError(

@@ -13,7 +13,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,14 +53,13 @@ from .csv_file import (
 from .databases import database_of, query_pieces
 from .dropped import Unreadable
 from .objects import of_one_type
+from .parquet import parquet
 from .parts import Part, parts_of, together, with_keys
 from .polars_frame import POLARS_OWN, types_of
 from .read_options import DEFAULT, ReadOptions
 from .values import archive, json_keys, json_lines
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
-# Bytes of a column of a Parquet file that are read at a time.
-READ_BYTES = 1 << 20
 # Bytes at the start of a file that tell its kind.
 START = 1 << 12
 
@@ -255,45 +254,6 @@ def _batches(
         yield from batches(columns, unreadable)
 
 
-def _parquet(path: Path, read: ReadOptions) -> Pieces:
-    # A dictionary that is not asked for is made by a cast, which refuses bytes that are no text.
-    # Reading ahead would load whole row groups, which may be the whole file.
-    from pyarrow.parquet import ParquetFile, read_schema
-
-    # Times of 96 bits (INT96), as Spark, Impala and Hive write them, would wrap around outside the years 1678 to 2261 as nanoseconds.
-    schema = read_schema(path)
-    asked = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    # Batches have the dictionaries in their order, and do not say that it has a meaning.
-    in_order = {name for name in asked if schema.field(name).type.ordered}
-
-    def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
-        with ParquetFile(
-            path,
-            read_dictionary=asked,
-            pre_buffer=False,
-            buffer_size=READ_BYTES,
-            coerce_int96_timestamp_unit="us",
-        ) as file:
-            # Each batch costs the same time besides its rows. Of many columns, batches take less memory.
-            many = len(columns) * arrow.PIECE_ROWS > arrow.PIECE_CELLS
-            rows = arrow.PIECE_ROWS // (4 if many else 2)
-            for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-                yield _ordered(batch, in_order) if in_order else batch
-
-    return Pieces(tuple(schema.names), str(path), batches)
-
-
-def _ordered(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """A batch in which the dictionaries of some columns say that their order has a meaning."""
-    columns = [
-        pa.DictionaryArray.from_arrays(column.indices, column.dictionary, ordered=True)
-        if name in names and pa.types.is_dictionary(column.type)
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
 def _arrow_file(path: Path, read: ReadOptions) -> Pieces:
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         with pa.ipc.open_file(str(path)) as file:
@@ -327,12 +287,24 @@ def _orc(path: Path, read: ReadOptions) -> Pieces:
 
     def batches(columns: Sequence[str], _: Unreadable) -> RecordBatches:
         file = ORCFile(str(path))
+        for name in columns:
+            if _has_instants(file.schema.field(name).type):
+                raise TableError(
+                    f"Column {name!r} of {path} is a TIMESTAMP, which is not read from ORC: a single one of a year before 1678 or "
+                    "after 2261 would refuse the file. Write the column as text or dates, or the table as Parquet."
+                )
         for i in range(file.nstripes):
             batch = file.read_stripe(i, columns=list(columns)).select(list(columns))
             check_sound(batch)
             yield batch
 
     return Pieces(tuple(ORCFile(str(path)).schema.names), str(path), batches)
+
+
+def _has_instants(kind: pa.DataType) -> bool:
+    """Whether cells of a type have timestamps in them."""
+    inner = (kind.field(i).type for i in range(kind.num_fields))
+    return pa.types.is_timestamp(kind) or any(map(_has_instants, inner))
 
 
 def _csv(path: Path, read: ReadOptions) -> Pieces:
@@ -389,7 +361,7 @@ def _statistics(name: str, function: str, sniff: Sniff, *suffixes: str) -> Forma
 PANDAS = "save its table as Parquet, for instance by pandas.{}(...).to_parquet(...)"
 # A binary kind of file has a byte that no text has, so that a header may begin with its letters.
 FORMATS = (
-    Format("a Parquet file", _starts(b"PAR1\x15"), _parquet, (".parquet",)),
+    Format("a Parquet file", _starts(b"PAR1\x15"), parquet, (".parquet",)),
     Format("an Arrow file", _starts(b"ARROW1\0\0"), _arrow_file, (".arrow", ".feather", ".ipc")),
     Format("an Arrow stream", _starts(b"\xff\xff\xff\xff"), _arrow_stream, (".arrows",)),
     Format("an ORC file", _like(rb"ORC($|.*[\x00-\x08\x0e-\x1f])"), _orc, (".orc",)),
@@ -481,6 +453,13 @@ FORMATS = (
     CSV := Format("text", lambda line: True, _csv, packed=True),
 )
 
+# The kinds of files whose headers are codebooks.
+STATISTICS = [
+    format
+    for format in FORMATS
+    if {".sav", ".dta", ".sas7bdat", ".xpt"}.intersection(format.suffixes)
+]
+
 
 def _utf16(line: bytes) -> bool:
     """Whether a text may be one of UTF-16 or UTF-32, which have zero bytes."""
@@ -559,19 +538,17 @@ def read_label(source: Source) -> PrivacyLabel:
         if parts_of(path) is not None:
             return UNSTATED
         format = format_of(path)
-        if format.packed:
+        if format.open is parquet:
+            from pyarrow.parquet import read_schema
+
+            return _stated(read_schema(path))
+        if format.open is not _arrow_file:
             beside = json_of(read_bytes(f"{path}{LABEL_FILE}", "label", MessageError, MAX_KEY))
             return (
                 PrivacyLabel.from_json(beside["label"])
                 if beside["sha256"] == _sha256(path)
                 else UNSTATED
             )
-        if format.open is _parquet:
-            from pyarrow.parquet import read_schema
-
-            return _stated(read_schema(path))
-        if format.open is not _arrow_file:
-            return UNSTATED
         with pa.ipc.open_file(str(path)) as file:
             return _stated(file.schema)
     except (ValueError, KeyError, TypeError, OSError, pa.ArrowException) as error:

@@ -101,6 +101,7 @@ def test_cells_are_unbiased_and_their_noise_is_as_stated(plan):
     assert abs(of_release.mean() - 1) < 5 * error + 0.08
 
 
+@pytest.mark.slow
 def test_the_four_numbers_of_a_pair_have_the_error_of_one_contrast():
     """By hand: the halves' contrast, who lacks either, and missing together, each ((n + N)^2 / t)^1/2 and uncorrelated. Within five
     standard errors of a deviation over 200 releases, and what 4 bits lose."""

@@ -112,7 +112,7 @@ ABSENT = replace(PRESENT, people=(slice(0, 2400), slice(600, 3000), slice(300, 2
     "world",
     [
         pytest.param(EVERYBODY, id="all", marks=pytest.mark.slow),
-        pytest.param(PARTS, id="parts"),
+        pytest.param(PARTS, id="parts", marks=pytest.mark.slow),
         pytest.param(PRESENT, id="presence", marks=pytest.mark.slow),
     ],
 )
@@ -251,6 +251,7 @@ def test_steps_of_contrasts_are_set_by_all_records():
 # --- presence ---
 
 
+@pytest.mark.slow
 def test_records_in_common_are_told_within_their_errors():
     """The same people at all parties: the covariance of two sums is how many there are, with the error that follows."""
     rng = np.random.default_rng(1)

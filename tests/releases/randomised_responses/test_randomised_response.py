@@ -1,5 +1,6 @@
 """Randomised responses: the sampler against its exact law, estimates against the truth, the run end to end."""
 
+import itertools
 import math
 import os
 from dataclasses import replace
@@ -13,13 +14,15 @@ from planning import plan_with
 from roles import messages_of, run_server
 from scipy import stats
 
-from vertimrf import Message, Plan, RunOptions
+from vertimrf import Message, Party, Plan, RunOptions, Secret
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent
+from vertimrf.progress import SILENT
 from vertimrf.releases.randomised_responses.encoding import respond
 from vertimrf.releases.randomised_responses.estimation import count_marginal
 from vertimrf.releases.randomised_responses.parameters import RandomisedResponses
+from vertimrf.server.cross_party import cross_party_marginals
 from vertimrf.trial import open_tables, run_protocol
 
 ROWS = 5000
@@ -79,6 +82,81 @@ def test_both_parties_send_rows_in_the_same_secret_order():
     assert not np.array_equal(one, codes)
     (other,) = respond(sure, [0], digests, codes, bytes(32), os.urandom)
     assert not np.array_equal(one, other)
+
+
+def test_a_record_that_does_not_fit_answers_from_all_values_alike():
+    n, size = 200_000, 5
+    sure = RandomisedResponses(600.0, (size,))
+    codes = np.full((1, n), -1, np.int32)
+    codes[0, ::2] = 3
+    digests = np.arange(1, n + 1, dtype=np.uint64)
+    (responses,) = respond(sure, [0], digests, codes, bytes(32), os.urandom)
+    seen = np.bincount(responses.ravel(), minlength=size)
+    # Half say what they hold. Fails by chance once in a million runs.
+    seen[3] -= n // 2
+    assert seen.sum() == n // 2
+    assert stats.chisquare(seen).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(
+    "local, sizes", [(0.3, (2, 3)), (1.5, (4,)), (2.5, (2, 2, 3)), (6.0, (5, 1))]
+)
+def test_a_record_that_does_not_fit_costs_no_more_than_one_that_does(local, sizes):
+    """By all outcomes of a row, in place of any record, and both ways: at every loss, against the event's atoms."""
+    plan = RandomisedResponses(local, sizes)
+    values = list(itertools.product(*map(range, sizes)))
+
+    def chance(held, told):
+        kept = [plan.unchanged(size) for size in sizes]
+        return math.prod(
+            1 / u if held is None else p if h == t else (1 - p) / (u - 1)
+            for h, t, p, u in zip(held or told, told, kept, sizes, strict=True)
+        )
+
+    blank = np.array([chance(None, told) for told in values])
+    assert blank.sum() == pytest.approx(1)
+    logs, losses = plan.event.atoms
+    for held in values:
+        fits = np.array([chance(held, told) for told in values])
+        for one, other in ((fits, blank), (blank, fits)):
+            for loss in np.linspace(-0.1, len(sizes) * local + 0.1, 60):
+                exact = np.maximum(one - math.exp(loss) * other, 0).sum()
+                priced = (np.exp(logs) * np.maximum(1 - np.exp(loss - losses), 0)).sum()
+                assert exact <= priced + 1e-12
+
+
+def test_the_number_of_rows_says_nothing_of_what_records_hold(plan):
+    """A party's message about files that differ by what one record holds, in every way that it may fail to fit."""
+    rows = pd.DataFrame({"id": range(50), "a": "1", "b": "0"})
+    shapes = set()
+    for cell in ("2", "9", "", "text"):
+        table = rows.copy()
+        table.loc[7, "a"] = cell
+        party = Party(plan, "one", Secret.new())
+        message = party.run(party.encode(table, "id"))
+        shapes.add(tuple(each.shape for each in message.sketches))
+    assert shapes == {((1, 50),)}
+
+
+def test_rows_of_records_that_do_not_fit_are_taken_off_the_counts():
+    """A sixth of the records has an empty cell at both parties."""
+    plan = plan_with(SCHEMA, epsilon=60.0, expected_records=ROWS, nonce="test", encoder="grr")
+    rng = np.random.default_rng(3)
+    a, empty = rng.integers(0, 4, ROWS), np.arange(ROWS) % 6 == 0
+    shown = pd.Series(np.where(empty, "", a.astype(str)))
+    tables = [
+        pd.DataFrame({"id": range(ROWS), "a": shown, "b": 0}),
+        pd.DataFrame({"id": range(ROWS), "x": shown, "y": 0}),
+    ]
+    parts = open_tables(tables, "id", SCHEMA)[1]
+    assert [len(part.blanks) for part in parts] == [empty.sum()] * 2
+    total = float(ROWS - empty.sum())
+    found = cross_party_marginals(plan, messages_of(plan, parts), None, total, SILENT)
+    (pair,) = [m for m in found.measurements if m.attributes == (0, 2)]
+    truth = crossed([a[~empty], a[~empty]], [4, 4])
+    # Five standard errors of a cell; the rows of blanks alone would add 52 to each.
+    assert np.all(np.abs(pair.counts - truth) < 5 * np.maximum(pair.errors, 8))
+    assert pair.errors.max() < 12
 
 
 def respond_to(rng, plan, attribute, codes):

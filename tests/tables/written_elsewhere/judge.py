@@ -11,6 +11,7 @@ from builders import KEYS
 from commands import run
 
 from vertimrf.plan.schema import Schema
+from vertimrf.tables.codebook import told_apart
 from vertimrf.tables.columns import Columns
 from vertimrf.tables.derived import as_stated, party_table
 from vertimrf.tables.read_options import ReadOptions
@@ -83,7 +84,7 @@ def seconds(value):
 
 def written(column, holds):
     """Per record, what a reader should find; ``holds`` maps values that the tool or format changes."""
-    labels = {str(code): label for code, label in column.labels}
+    labels = {str(code): label for code, label in told_apart(dict(column.labels)).items()}
     gone = {
         "",
         *map(str, column.absent),
@@ -104,6 +105,8 @@ def written(column, holds):
 
 
 def _of_kind(column, value):
+    if isinstance(value, datetime.timedelta):
+        return seconds(value)
     if column.kind == "text":
         return str(value)
     return seconds(value) if column.kind == "span" else canonical(value)

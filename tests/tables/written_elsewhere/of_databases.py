@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from .columns import COLUMNS, IDS
-from .tool import CODES, OPEN, Format, Tool, called, program, rounded
+from .tool import CODES, Format, Tool, called, program, rounded
 
 QUERY = ("--query", "SELECT * FROM t")
 KINDS = {
@@ -120,7 +120,6 @@ def _postgresql(folder):
     called(folder, "psql", *words, text="\n".join(script))
 
 
-CUT = {"fine": OPEN["fine"]}
 # Its integers have 63 bits, and its NUMERIC is floating-point.
 DOUBLE = CODES | rounded("digits")
 UNSIGNED = rounded("unsigned", digits=15)
@@ -130,9 +129,7 @@ SQLITE = Tool(
     _sqlite,
     (
         Format("a query", "sqlite:{folder}/table.db", QUERY, DOUBLE | rounded("unsigned")),
-        Format(
-            "CSV", "table.csv", holds=DOUBLE | UNSIGNED | rounded("ratio", digits=15), known=CUT
-        ),
+        Format("CSV", "table.csv", holds=DOUBLE | UNSIGNED | rounded("ratio", digits=15)),
         Format("JSON", "table.json"),
         Format("database file", "table.db"),
     ),
@@ -147,10 +144,9 @@ POSTGRESQL = Tool(
             "postgresql://holder@/cases?host={folder}/address",
             QUERY,
             CODES,
-            CUT | dict.fromkeys(("unsigned", "digits"), "NUMERIC is read in double precision"),
         ),
-        Format("CSV", "table.csv", holds=CODES, known=CUT),
-        Format("text", "table.txt", holds=CODES, known=CUT),
+        Format("CSV", "table.csv", holds=CODES),
+        Format("text", "table.txt", holds=CODES),
     ),
 )
 TOOLS = (SQLITE, POSTGRESQL)

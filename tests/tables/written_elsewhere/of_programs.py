@@ -3,7 +3,7 @@
 import csv
 
 from .columns import COLUMNS, IDS, by_name, ids
-from .tool import CODES, LARGE, OPEN, Format, Tool, called, program, rounded, without
+from .tool import CODES, LARGE, SECONDS, Format, Tool, called, program, rounded, without
 
 # Formats of PSPP by kind; texts have their length in bytes.
 FORMS = {
@@ -90,7 +90,6 @@ def _libreoffice(folder):
 
 DOUBLE = rounded(*LARGE)
 FIFTEEN = rounded(*LARGE, "ratio", digits=15)
-LABELS = OPEN | dict.fromkeys(("answer", "rating"), "labels of a variable whose measure is scale")
 # gretl has numbers, and texts as codes of them.
 NUMBERS = ("whole", "decimal", "float", "labelled", "extended", "truth", "ordered", "factor")
 ABSENT = [column.name for column in COLUMNS if column.kind not in NUMBERS]
@@ -111,14 +110,18 @@ PSPP = Tool(
     program("pspp", "--version"),
     _pspp,
     (
-        Format("SAV", "table.sav", holds=DOUBLE, known=LABELS),
-        Format("ZSAV", "table.zsav", holds=DOUBLE, known=LABELS),
+        Format("SAV", "table.sav", holds=DOUBLE | SECONDS),
+        Format("ZSAV", "table.zsav", holds=DOUBLE | SECONDS),
         Format("portable", "table.por"),
         Format("CSV", "table.csv", holds=CODES | DOUBLE),
         Format(
             "CSV of labels",
             "labels.csv",
-            holds=DOUBLE | {"rating": {"8": "refused", "9": "unknown"}},
+            holds=DOUBLE
+            | {
+                "answer": {"1": "yes", "2": "no", "3": "yes"},
+                "rating": {"8": "refused", "9": "unknown"},
+            },
         ),
     ),
 )
@@ -138,8 +141,8 @@ LIBREOFFICE = Tool(
     program("soffice", "--version"),
     _libreoffice,
     (
-        Format("XLSX", "table.xlsx", holds=CALC, known=OPEN),
-        Format("ODS", "table.ods", holds=CALC | {"odd": ODD}, known=OPEN),
+        Format("XLSX", "table.xlsx", holds=CALC),
+        Format("ODS", "table.ods", holds=CALC | {"odd": ODD}),
         Format("flat ODS", "table.fods"),
         Format("XLS", "table.xls"),
         Format("HTML", "table.html"),

@@ -3,7 +3,7 @@
 import csv
 
 from .columns import COLUMNS, by_name
-from .tool import CODES, LARGE, OPEN, WHOLE_SECONDS, Format, Tool, called, program, rounded
+from .tool import CODES, LARGE, SECONDS, WHOLE_SECONDS, Format, Tool, called, program, rounded
 
 
 def _write(folder):
@@ -19,20 +19,20 @@ def _write(folder):
 DOUBLE = rounded(*LARGE)
 HOURS = {"stay": {hours: hours for hours in by_name("stay").values}}
 TEXT = CODES | DOUBLE | HOURS | WHOLE_SECONDS
-LABELS = OPEN | dict.fromkeys(("answer", "rating"), "labels of a variable whose measure is scale")
 # Stata has no times of day, and SAS no factors.
 STATA = (
     CODES
     | DOUBLE
+    | SECONDS
     | {
         "answer": {},
         "rating": {"8": "refused", "9": "unknown"},
-        "clock": {"00:00:00": "0", "08:15:00": "29700", "23:59:59": "86399"},
     }
 )
 SAS = (
     CODES
     | DOUBLE
+    | SECONDS
     | {
         "level": {"low": "1", "mid": "2", "high": "3"},
         "colour": {"red": "1", "green": "2", "blue": "3"},
@@ -51,12 +51,12 @@ R = Tool(
         Format("RDS", "table.rds"),
         Format("RData", "table.RData"),
         Format("dput", "table.R"),
-        Format("haven SAV", "haven.sav", holds=DOUBLE, known=LABELS),
-        Format("haven ZSAV", "haven.zsav", holds=DOUBLE, known=LABELS),
-        Format("haven DTA 14", "haven.dta", holds=STATA, known=OPEN),
-        Format("haven DTA 15", "haven15.dta", holds=STATA, known=OPEN),
-        Format("haven XPT 5", "haven5.xpt", holds=SAS, known=OPEN),
-        Format("haven XPT 8", "haven8.xpt", holds=SAS, known=OPEN),
+        Format("haven SAV", "haven.sav", holds=DOUBLE | SECONDS),
+        Format("haven ZSAV", "haven.zsav", holds=DOUBLE | SECONDS),
+        Format("haven DTA 14", "haven.dta", holds=STATA),
+        Format("haven DTA 15", "haven15.dta", holds=STATA),
+        Format("haven XPT 5", "haven5.xpt", holds=SAS),
+        Format("haven XPT 8", "haven8.xpt", holds=SAS),
         Format("foreign DTA", "foreign.dta", holds=CODES),
     ),
 )

@@ -71,21 +71,18 @@ def part(tool, found):
     ]
     sentences = {}
     for column in COLUMNS:
-        cells = [
-            _shown(format, column.name, reading, sentences) for format, reading in whole.items()
-        ]
+        cells = [_shown(column.name, reading, sentences) for reading in whole.values()]
         lines.append(f"| {column.name} | {' | '.join(cells)} |")
     lines += ["", *(f"{number}. {sentence}" for sentence, number in sentences.items())]
     return "\n".join(lines).rstrip()
 
 
-def _shown(format, name, reading, sentences):
+def _shown(name, reading, sentences):
     """A cell of a table; its sentence goes below the table, with a number."""
     cell = reading.cells[name]
     if cell.verdict in (RIGHT, NONE):
         return cell.read or "–"
-    known = f" (open: {format.known[name]})" if name in format.known else ""
-    about = f"`{name}`: {cell.read}{known}".replace("|", "\\|")
+    about = f"`{name}`: {cell.read}".replace("|", "\\|")
     number = sentences.setdefault(about, len(sentences) + 1)
     return f"{'**wrong**' if cell.verdict == WRONG else 'said'}, {number}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,12 +20,14 @@ if TYPE_CHECKING:
     from ...arrays import Floats
 
 MARKS = (".", ",")
+# Texts of a column that are tried first.
+TRIED = 100
 # Spaces, also those that do not break a line.
 SPACE = r"[\s\p{Zs}]*"
 # Signs of a number that carry no value, besides the separator of thousands.
 ORNAMENTS = r"\s\p{Zs}\p{Sc}%'’+"
 # Signs of currencies, and percent.
-UNIT = re.compile(f"[%{CURRENCY}]")
+NO_UNIT = f"[^%{CURRENCY}]"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Marked(Notation):
         """See :class:`Notation`."""
         return self.mark if self.pattern is None else str(self.pattern)
 
+    @property
+    def may_identify(self) -> bool:
+        """See :class:`Notation`: of bare digits, which may have a plus, as telephone numbers."""
+        pattern = self.pattern
+        return pattern is None or not (pattern.group or any(pattern.positive) or pattern.decimals)
+
     @classmethod
     def named(cls, format: str) -> Marked | None:
         """See :class:`Notation`: a decimal mark, or a pattern such as #,##0.00."""
@@ -60,16 +67,22 @@ class Marked(Notation):
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
         """See :class:`Notation`."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         texts = pa.chunked_array([pa.array(list(counts), pa.large_string())])
         if all(text.strip().startswith("(") for text in counts):
             # Numbers of lists, rather than debts.
             return None
+        few = texts.slice(0, TRIED)
         for mark in MARKS:
+            if as_numbers((text, 1) for text in cls(mark).plain(few).to_pylist()) is None:
+                continue
             plain = cls(mark).plain(texts).to_pylist()
             numbers = as_numbers(zip(plain, counts.values(), strict=True))
             if numbers is not None:
-                signs = sorted({sign for text in counts for sign in UNIT.findall(text)})
+                signs = sorted(
+                    {*"".join(pc.replace_substring_regex(texts, NO_UNIT, "").unique().to_pylist())}
+                )
                 if len(signs) > 1:
                     raise SchemaError(
                         f"has amounts in {' and '.join(signs)}, which are not one quantity; convert them, or part the column"
@@ -91,6 +104,9 @@ class Marked(Notation):
 
         mark, other = self.mark, ",.".replace(self.mark, "")
         texts = pc.replace_substring(texts, "\u2212", "-")
+        # A plus is a sign after cents; 85+ is 85 and more.
+        texts = pc.replace_substring_regex(texts, r"([.,]\d\d)\+$", r"\1")
+        texts = pc.replace_substring_regex(texts, r"^([^()-]*\d[^()-]*)-$", r"-\1")
         texts = pc.replace_substring_regex(
             texts,
             rf"^({SPACE}\p{{Sc}}?{SPACE})\(([^()+-]*)\)({SPACE}\p{{Sc}}?{SPACE})$",

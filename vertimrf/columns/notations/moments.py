@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import SchemaError
 from ..calendar import EPOCH, Calendar, to_number
-from .moment_text import ISO, as_seen, bare, is_read_as_iso, written
+from .moment_text import ISO, as_seen, bare, is_read_as_iso, of_iso, written
 from .notation import DateOrder, Notation, Recognised
 
 if TYPE_CHECKING:
@@ -25,12 +25,30 @@ if TYPE_CHECKING:
 DATES = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y"),
-    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y"),
+    *("%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d%b%Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+    *("%Y-%m-%d", "%Y.%m.%d"),
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
+# As SAS, Oracle, SQL Server, web servers, browsers and e-mail write them.
+OF_TOOLS = (
+    *("%d%b%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S.%f", "%d%b%y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p"),
+    *("%b %d %Y %I:%M%p", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y %H:%M:%S"),
+    *("%a %b %d %H:%M:%S %Y", "%d.%m.%Y, %H:%M", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
+    *(
+        "%m/%d/%Y, %I:%M %p",
+        "%d/%m/%Y, %H:%M",
+        "%m/%d/%Y, %I:%M:%S %p",
+        "%d.%m.%Y %H:%M Uhr",
+        "%d.%m.%Y %H.%M Uhr",
+    ),
+)
 # Those of ISO 8601 but for the name of the time zone, which Python does not read.
 ZONED = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%dT%H:%M:%S UTC", "%Y-%m-%d %H:%M UTC")
-CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+CLOCKS = (
+    *("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M:%S.%f %p"),
+    *("%H:%M Uhr", "%H.%M Uhr", "%Hh%M", "%H%Mh"),
+)
+FORMS = (*CLOCKS, *ZONED, *map("".join, itertools.product(DATES, TIMES)), *OF_TOOLS)
 
 
 @dataclass(frozen=True)
@@ -68,9 +86,9 @@ class Moments(Notation):
     def recognise(cls, counts: Mapping[str, int], order: DateOrder | None) -> Recognised | None:
         """See :class:`Notation`."""
         fitting: list[tuple[str, Calendar, dict[float, int]]] = []
-        for form in (*CLOCKS, *ZONED, *map("".join, itertools.product(DATES, TIMES))):
+        for form in FORMS:
             calendar: Calendar = (
-                "time" if form in CLOCKS else "timestamp" if ":" in form else "date"
+                "time" if form in CLOCKS else "timestamp" if "%M" in form else "date"
             )
             moments: dict[float, int] = {}
             with suppress(ValueError):
@@ -101,6 +119,11 @@ class Moments(Notation):
 
     def parsed(self, texts: pa.ChunkedArray) -> Floats:
         """See :class:`Notation`."""
+        if (
+            self._patterns[0] is None
+            and (numbers := of_iso(self.kind, texts, self.timezone)) is not None
+        ):
+            return numbers
         numbers = np.full(len(texts), np.nan)
         for i, text in enumerate(texts.to_pylist()):
             numbers[i] = self.number(text)
@@ -142,6 +165,19 @@ class Moments(Notation):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        pattern = self.pattern or ISO[self.kind] + ("%:z" if self.timezone else "")
-        whole = pc.floor(values).cast(pa.int64())
-        return written(self.kind, self.timezone, pattern, whole)
+        pattern = self.pattern or self._iso
+        encoded = values.dictionary_encode()
+        if 2 * len(encoded.dictionary) < len(values):
+            return self.written(encoded.dictionary).take(encoded.indices)
+        whole = not pa.types.is_floating(values.type) or self.kind == "date"
+        return written(
+            self.kind,
+            self.timezone,
+            pattern,
+            pc.floor(values).cast(pa.int64()) if whole else values,
+        )
+
+    @property
+    def _iso(self) -> str:
+        """How texts are written without a pattern."""
+        return ISO[self.kind] + "%.f" * (self.kind != "date") + ("%:z" if self.timezone else "")

@@ -38,6 +38,7 @@ class Notation(ABC):
     Attributes:
         of_texts: whether a column that is text by its type may be read so, not only one of a CSV file.
         calendar: of dates and times, their kind; None of other numbers.
+        may_identify: whether numbers of the notation may be ids, and not only quantities.
     """
 
     of_texts: ClassVar[bool] = False
@@ -46,6 +47,11 @@ class Notation(ABC):
     def calendar(self) -> Calendar | None:
         """See :class:`Notation`."""
         return None
+
+    @property
+    def may_identify(self) -> bool:
+        """See :class:`Notation`."""
+        return False
 
     @property
     def zone(self) -> str | None:

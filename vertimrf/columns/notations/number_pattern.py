@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 CURRENCY = "$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦"
 # What may stand before and after a number, and around a negative one.
 BEFORE = re.compile(rf"\s*\+?\s*[{CURRENCY}]?\s*\+?")
-AFTER = re.compile(rf"\s*[%{CURRENCY}]?\s*")
+AFTER = re.compile(rf"\s*[%{CURRENCY}]?\s*\+?")
+# As SAP and COBOL write a minus.
+LAST_MINUS = re.compile(rf"\s*[%{CURRENCY}]?\s*[-−]")
 MINUS = re.compile(rf"\s*[-−]\s*[{CURRENCY}]?\s*|\s*[{CURRENCY}]?\s*[-−]")
 OPEN, CLOSE = re.compile(rf"\s*[{CURRENCY}]?\s*\([^\S\n]*[{CURRENCY}]?\s*"), re.compile(rf"\s*[%{CURRENCY}]?\s*\)\s*[{CURRENCY}]?\s*")  # fmt: skip
 NUMBER = re.compile(
@@ -120,7 +122,7 @@ class Pattern:
         if above or negative is None:
             positive = above.most_common(1)[0][0] if above else ("", "")
         else:
-            positive = re.sub(r"[-−(]", "", negative[0]), negative[1].replace(")", "")
+            positive = re.sub(r"[-−(]", "", negative[0]), re.sub(r"[-−)]", "", negative[1])
         group = groups.most_common(1)[0][0] if groups else ""
         return cls(
             mark,
@@ -196,4 +198,5 @@ def _is_positive(around: Around) -> bool:
 def _is_negative(around: Around) -> bool:
     before, after = around
     minus = MINUS.fullmatch(before) and AFTER.fullmatch(after)
-    return bool(minus or (OPEN.fullmatch(before) and CLOSE.fullmatch(after)))
+    last = BEFORE.fullmatch(before) and LAST_MINUS.fullmatch(after)
+    return bool(minus or last or (OPEN.fullmatch(before) and CLOSE.fullmatch(after)))

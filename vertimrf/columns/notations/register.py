@@ -10,9 +10,10 @@ from .epoch import PER_SECOND, Epoch
 from .marked import Marked
 from .moments import Moments
 from .notation import DateOrder, Notation, Recognised
+from .worded import Worded
 
 # In the order in which they are tried.
-NOTATIONS: tuple[type[Notation], ...] = (Moments, Durations, Marked)
+NOTATIONS: tuple[type[Notation], ...] = (Moments, Durations, Marked, Worded)
 
 
 def recognised(

@@ -3,6 +3,13 @@
 All parties send a response for every row, in a secret order that they share, so that the server can
 count pairs of responses. The number of rows is therefore public, and the guarantee is about
 *replacing* one record.
+
+Every id has a row. If its record does not fit, each of its responses is drawn from all values alike, so
+that the number of rows says nothing of what records hold. Such a row costs no more than one that fits:
+randomised responses to a value v that is itself drawn from all values alike have that law, since the
+probabilities of a response, summed over v, are 1. So against any row x the rows' divergence is at most
+the mean over v of that between the responses to x and to v, because divergences are jointly convex; and
+that of two rows that fit is what :class:`.GRREvent` prices.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...arrays import Bytes, Codes, Words
+from ...arrays import Bytes, Int32s, Words
 from ...kernels.prf import fill_words, tail
 from ..release import Side
 from .parameters import RandomisedResponses
@@ -22,7 +29,7 @@ def respond(
     plan: RandomisedResponses,
     attributes: Sequence[int],
     digests: Words,
-    codes: Codes,
+    codes: Int32s,
     key: bytes,
     entropy: Callable[[int], bytes],
 ) -> tuple[Bytes, ...]:
@@ -33,7 +40,7 @@ def respond(
         attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the
             codes.
         digests: record digests [shape=(n,), uint64].
-        codes: the records' values [shape=(d, n), uint16].
+        codes: the records' values, -1 for a record that does not fit [shape=(d, n), int32].
         key: 16 bytes or more that all parties share and the server does not know; they set the
             order.
         entropy: returns a given number of unpredictable bytes.
@@ -58,13 +65,14 @@ def respond(
         )
         shift = 1 + other % np.uint64(max(size - 1, 1))
         changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
-        out.append(changed.astype(np.uint8)[order][None])
+        responses = np.where(column < 0, other % np.uint64(size), changed)
+        out.append(responses.astype(np.uint8)[order][None])
     return tuple(out)
 
 
 def encode(sketch: RandomisedResponses, side: Side) -> tuple[Bytes, ...]:
     """The tables of a party's groups (:meth:`.CrossPartyRelease.encode`)."""
-    digests, codes = side.gathered()
+    digests, codes = side.with_blanks()
     # Sorted by digest, so that the responses do not depend on the order of rows.
     order = np.argsort(digests, kind="stable")
     digests, codes = digests[order], np.ascontiguousarray(codes[:, order])

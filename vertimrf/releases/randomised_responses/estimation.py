@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import Bytes, Floats, Integers, Ints
+from ...arrays import Bytes, Floats, Integers
 from ...errors import MessageError
 from ...model.measurement import Measurement
 from ...plan.plan import Plan
@@ -26,7 +26,8 @@ def estimate(sketch: RandomisedResponses, received: Received) -> CrossParty:
     attributes = [group.attributes[0] for group in plan.groups]
     tables = [table for message in messages for table in message.sketches]
     cuts = [maps[0] for maps in received.bins]
-    return received.of_parties(_responses(sketch, attributes, tables, cuts, received.wanted))
+    found = _responses(sketch, attributes, tables, cuts, received)
+    return received.of_parties(found)
 
 
 def count_marginal(
@@ -109,12 +110,15 @@ def _responses(
     published: Sequence[int],
     tables: Sequence[Bytes],
     bins: Sequence[Integers],
-    wanted: Sequence[Ints],
+    received: Received,
 ) -> list[Measurement]:
     out = []
-    for attributes in wanted:
+    for attributes in received.wanted:
         places = [published.index(a) for a in attributes]
         values, errors = count_marginal(sketch, places, [tables[i] for i in places])
+        # Rows beyond the records are of ids without a record that fits. One that fits at no party of the
+        # marginal counts alike in all its cells; one that fits at some is taken off so, too, which is rough.
+        values -= max(tables[places[0]].size - received.total, 0.0) / values.size
         maps = tuple(bins[i] for i in places)
         out.append(Measurement(tuple(attributes), maps, values, errors, "randomised responses"))
     return out

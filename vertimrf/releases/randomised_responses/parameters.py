@@ -73,14 +73,14 @@ class RandomisedResponses(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
-        return f"every row's {len(self.sizes)} attributes, and how many rows there are", noise
+        return f"every row's {len(self.sizes)} attributes, and how many ids there are", noise
 
     @classmethod
     def sentence(cls, entry: LedgerEntry, event: GRREvent, who: str) -> str:
         """See :class:`CrossPartyRelease`."""
         return (
             f"{who} published every record, with each value replaced by a random one so often that no published value can "
-            "be held against anybody. The number of records is exact."
+            "be held against anybody. The number of ids is exact."
         )
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:

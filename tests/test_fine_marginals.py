@@ -374,7 +374,7 @@ def test_one_holder_and_one_table_of_two_parties():
     trial = synthesize(table, "id", 4.0, schema=SCHEMA, planning=planning, options=options)
     for made in (*rows, trial.table.to_pandas()):
         assert zeros(made["paid"]) == pytest.approx(0.344, abs=0.06)
-        assert (made["day"].astype("datetime64[ns]").dt.dayofweek == 0).mean() > 0.8
+        assert (made["day"].astype("datetime64[ns]").dt.day_of_week == 0).mean() > 0.8
 
 
 def test_a_release_depends_on_finer_cells(tmp_path):

@@ -659,6 +659,11 @@ def test_numbers_of_14_digits_that_are_no_moments_are_ids():
     frame = pd.DataFrame({"x": 20_210_101_000_000 + RNG.integers(0, 10**10, N), "y": 1})
     (left,) = draft_schema(frame).left_out
     assert (left.read_as, left.shapes) == ("ids or telephone numbers", ("9" * 14,))
+    # No minute has 61 seconds.
+    minutes = [int(at.strftime("%Y%m%d%H%M")) for at in UTC_MOMENTS]
+    frame["x"] = np.array(minutes) * 100 + RNG.integers(0, 100, N)
+    (left,) = draft_schema(frame).left_out
+    assert left.read_as == "ids or telephone numbers"
 
 
 def test_durations_that_fastparquet_writes_as_times_of_day_are_durations(tmp_path):

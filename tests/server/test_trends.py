@@ -85,6 +85,15 @@ def test_correlations_are_near_the_truth_where_cells_lose_them(case, monkeypatch
     assert np.abs(across(whole, rows_of(whole, codes).codes)).max() < CORRELATION / 3
 
 
+def test_halves_tell_more_than_their_own_cells():
+    """Of a correlation of .97, columns that are independent within halves have .65, and trends .84 to .9. Noise and secret are fixed."""
+    codes = gaussian_codes(SIZES, 2500, 0.97)
+    plan = plan_of("count sketches", 2500)
+    assert plan.halved == (0, 1, 2, 3)
+    messages = messages_of(plan, dealt(plan.schema, codes), Secret(bytes(32)), fixed=True)
+    assert across(plan, run_server(plan, messages, seed=0).codes).min() > 0.75
+
+
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
 )

@@ -97,9 +97,13 @@ def test_a_thread_that_has_nothing_left_to_do_takes_part_in_what_others_began():
         time.sleep(1e-3)
         return threading.get_ident()
 
-    def outer(index):
-        # The other thread may take a while to notice that its only task has ended.
-        return index == 0 or any(len(set(for_each(2, who))) == 2 for _ in range(5000))
+    caller = threading.get_ident()
+
+    def outer(_):
+        # The other thread ends at once, and may take a while to notice that it has nothing left to do.
+        return threading.get_ident() != caller or any(
+            len(set(for_each(2, who))) == 2 for _ in range(5000)
+        )
 
     with threads(2):
         assert all(for_each(2, outer))

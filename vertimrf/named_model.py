@@ -398,7 +398,7 @@ class Model:
             codes = encode_columns(table, asked, where)
             true = np.zeros(counts.shape)
             np.add.at(true, tuple(codes), 1.0)
-        return draw(tuple(names), self.labels(names), counts, errors, true)
+        return draw(tuple(names), self.labels(names), counts, NORMAL_95 * errors, true)
 
     def trust(self, columns: str | Sequence[str]) -> Trust:
         """How far a marginal of the model can be trusted.

@@ -471,7 +471,7 @@ def run_protocol(
         ring = KeyRing.new(plan.party_names)
         plan = replace(plan, public_keys=ring.public)
     clock, paths = Clock(), [Path(folder) / f"{name}.message" for name in plan.party_names]
-    _play(plan, tables, options, (ring, secret or Secret.new()), paths, clock)
+    _play(plan, tables, options, ring, secret or Secret.new(), paths, clock)
     server = Server(plan, options)
     with clock("receiving"), threads(options.num_threads):
         messages = for_each(len(paths), lambda i: Message.load(paths[i], plan, ring.server))
@@ -486,7 +486,8 @@ def _play(
     plan: Plan,
     tables: Sequence[Table],
     options: RunOptions,
-    keys: tuple[KeyRing, Secret],
+    ring: KeyRing,
+    secret: Secret,
     paths: Sequence[Path],
     clock: Clock,
 ) -> None:
@@ -494,7 +495,7 @@ def _play(
     # Parties run at the same time. Encrypted counts take long: their parties take turns, and each
     # shows its progress.
     each = options if plan.sketch.exchanges else replace(options, progress=SILENT, num_threads=None)
-    (ring, secret), names = keys, plan.party_names
+    names = plan.party_names
     parties = [_party(plan, name, secret, clock, each, ring) for name in names]
     answers = _exchanged(plan, parties, tables, options)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..arrays import Floats, Integers
 from .calendar import DAY
 from .dates import Dates
 
@@ -44,7 +45,7 @@ def lost_rhythm(attribute: Dates, moments: Mapping[float, int]) -> str | None:
     return " and ".join(out) or None
 
 
-def _distance(places: np.ndarray, records: np.ndarray, count: int) -> float:
+def _distance(places: Integers, records: Floats, count: int) -> float:
     """Total variation distance of records by place from an even spread."""
     shares = np.bincount(places, weights=records, minlength=count) / records.sum()
     return float(np.abs(shares - 1 / count).sum() / 2)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ..arrays import Arrays, Fields, Floats, Integers, Ints
 from ..errors import ModelError, NoMassError
-from ..kernels.jit import for_each
 from .domain_compression import Compression
 from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table, binned_sizes
@@ -211,9 +210,8 @@ class MarkovRandomField:
                 factors.add(f.attributes, f.logs)
             Dual(factors, [], 1.0).calibrate_at_factors()
             engine = factors.engine
-        beliefs = tuple(for_each(len(self.tree.cliques), engine.belief))
-        # A belief is NaN if all mass was ruled out, or if logs left the range of double precision.
-        if not all(0 < belief.sum() < math.inf for belief in beliefs):
+        beliefs = engine.beliefs()
+        if beliefs is None:
             raise ModelError(NO_PROBABILITY)
         return beliefs
 

@@ -166,12 +166,12 @@ class Propagation:
         out /= out.sum()
         return out.reshape(shape)
 
-    def has_mass(self) -> bool:
-        """Whether every clique has probabilities after :meth:`run`: they are NaN if the factors leave
-        the range of double precision.
+    def beliefs(self) -> tuple[Floats, ...] | None:
+        """Probabilities of every clique after :meth:`run`; None if all mass is ruled out, or if the
+        factors leave the range of double precision: they are NaN then.
         """
-        masses = for_each(len(self.tree.cliques), lambda c: float(self.belief(c).sum()))
-        return all(0 < mass < math.inf for mass in masses)
+        beliefs = tuple(for_each(len(self.tree.cliques), self.belief))
+        return beliefs if all(0 < each.sum() < math.inf for each in beliefs) else None
 
     def _tables_of(self, role: int, c: int) -> tuple[list[PassTable], list[PassTable]]:
         """Tables that a pass reads and writes."""

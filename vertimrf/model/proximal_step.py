@@ -391,7 +391,7 @@ class Dual(StepDual):
         # Only factors with large logs, which mostly cancel, can leave the range.
         if not factors.logs.max(initial=0.0) < DOUBTFUL_LOG:
             log_total, _ = self.calibrate(np.zeros_like(theta))
-            if not (math.isfinite(log_total) and factors.engine.has_mass()):
+            if not math.isfinite(log_total) or factors.engine.beliefs() is None:
                 factors.logs[:], factors.marginals[:] = before
                 raise ModelError(OUT_OF_RANGE)
 

@@ -31,7 +31,7 @@ from .copula import (
     told_by,
 )
 from .jointly import together
-from .measurement import BinMap, Measurement, bin_of_value
+from .measurement import Measurement, bin_of_value
 
 # A table's change with the correlation is a difference over twice this step.
 STEP = 1e-3
@@ -121,7 +121,9 @@ class _Read:
     def table(self, pair: Pair) -> Measurement:
         """The table of finer bins with a pair's correlations."""
         finer = [
-            cut.finer if cut.halved and number_of_bins(cut.finer) > count else _bins(cut, measured)
+            cut.finer
+            if cut.halved and number_of_bins(cut.finer) > count
+            else bin_of_value(measured, len(cut.counts))
             for cut, measured, count in zip(
                 self.cuts, self.m.bins, self.m.counts.shape, strict=True
             )
@@ -155,7 +157,10 @@ class _Read:
 def _read(m: Measurement, cuts: Mapping[int, Cut], total: float) -> _Read | None:
     """A pair as a trend; None if no trend explains it."""
     one, other = (cuts[a] for a in m.attributes)
-    bins = [_bins(cut, measured) for cut, measured in zip((one, other), m.bins, strict=True)]
+    bins = [
+        bin_of_value(measured, len(cut.counts))
+        for cut, measured in zip((one, other), m.bins, strict=True)
+    ]
     missing = [
         cut.missing and int((measured == measured[-1]).sum()) == 1 and count > 2
         for cut, measured, count in zip((one, other), bins, m.counts.shape, strict=True)
@@ -165,11 +170,6 @@ def _read(m: Measurement, cuts: Mapping[int, Cut], total: float) -> _Read | None
     if misfit - m.dimensions > BEYOND * math.sqrt(2 * m.dimensions):
         return None
     return _Read(m, (one, other), pair)
-
-
-def _bins(cut: Cut, measured: BinMap | None) -> Integers:
-    """A measurement's map value -> bin."""
-    return bin_of_value(measured, len(cut.counts))
 
 
 def _masses(counts: Floats, bins: Integers, total: float) -> Floats:

@@ -10,8 +10,6 @@ import numpy as np
 from ..arrays import Floats, Texts
 from ..errors import ModelError
 
-# A Gaussian is within so many standard deviations in 95 % of cases.
-NORMAL_95 = 1.96
 # Inches.
 WIDTH, HEIGHT = 6.4, 3.6
 
@@ -20,7 +18,7 @@ def draw(
     names: Texts,
     labels: Sequence[Sequence[str]],
     counts: Floats,
-    errors: Floats,
+    margins: Floats,
     real: Floats | None,
 ) -> Any:
     """A figure of the counts of one or two columns.
@@ -29,7 +27,7 @@ def draw(
         names: of the columns.
         labels: of their values, by column.
         counts: expected records [one axis per column, float64].
-        errors: standard errors [same shape]; infinite where nothing is known.
+        margins: how far the truth is from them in 95 % of cases [same shape]; infinite where nothing is known.
         real: records of the true table [same shape], or None.
 
     Returns:
@@ -49,7 +47,7 @@ def draw(
     tables = {"model": counts} | ({} if real is None else {"true table": real})
     if len(names) == 1:
         figure = Figure((WIDTH, HEIGHT), layout="constrained")
-        _bars(figure.subplots(), names[0], labels[0], tables, errors)
+        _bars(figure.subplots(), names[0], labels[0], tables, margins)
     else:
         figure = Figure((WIDTH * len(tables), HEIGHT), layout="constrained")
         _maps(figure, names, labels, tables)
@@ -57,14 +55,14 @@ def draw(
 
 
 def _bars(
-    axes: Any, name: str, labels: Sequence[str], tables: dict[str, Floats], errors: Floats
+    axes: Any, name: str, labels: Sequence[str], tables: dict[str, Floats], margins: Floats
 ) -> None:
     width = 0.8 / len(tables)
     for i, (title, heights) in enumerate(tables.items()):
         at = np.arange(len(labels)) + (i - (len(tables) - 1) / 2) * width
         axes.bar(at, heights, width, label=title)
-        if i == 0 and np.isfinite(errors).all():
-            axes.errorbar(at, heights, NORMAL_95 * errors, fmt="none", ecolor="black", capsize=2)
+        if i == 0 and np.isfinite(margins).all():
+            axes.errorbar(at, heights, margins, fmt="none", ecolor="black", capsize=2)
     axes.set_xticks(np.arange(len(labels)), labels, rotation=90 if len(labels) > 8 else 0)
     axes.set_xlabel(name)
     axes.set_ylabel("records")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import SchemaError
-from .marked import Marked
+from .marked import TRIED, Marked
 from .notation import DateOrder, Notation, Recognised
 from .number_pattern import CURRENCY, Around
 
@@ -36,8 +36,6 @@ CODE = re.compile("[A-Z]{3}")
 WORDS = r"((?:'[^'#0]+'|\s)*)"
 CORE = r"([^';]*#(?:'##)+[0#][^';]*?|[^';]*[0#][^';]*?)"
 FORMAT = re.compile(rf"{WORDS}{CORE}{WORDS}(?:;([-−]?){WORDS}\2{WORDS})?")
-# Texts of a column that are tried first.
-TRIED = 100
 
 
 @dataclass(frozen=True)

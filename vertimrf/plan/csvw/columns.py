@@ -201,13 +201,20 @@ def column_of(section: Mapping[str, Any]) -> Fields:
     return out
 
 
+def names_of(section: Mapping[str, Any]) -> list[Any] | None:
+    """The listed values of a section, without the place of others; None if there are none."""
+    if "codes" in section:
+        return [*range(section["codes"])]
+    values = section.get("values")
+    if not isinstance(values, list):
+        return None
+    return [value for value in values if value != section.get("other")]
+
+
 def _listed(section: Mapping[str, Any]) -> tuple[list[Any], bool]:
     """The public values of a section, and whether there are no others."""
-    if "codes" in section:
-        return [*range(section["codes"])], True
-    if isinstance(values := section.get("values"), list):
-        other = section.get("other")
-        return [value for value in values if value != other or other is None], other is None
+    if (named := names_of(section)) is not None:
+        return named, section.get("other") is None
     if "grid" in section:
         return [*map(_as_xsd, section["grid"])], True
     return [*map(_as_xsd, section.get("points", []))], False

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...arrays import Fields
 from ..rules import Order, parse_rule
+from .columns import names_of
 
 BIGGER, MAPPING = "bigger", "mapping"
 
@@ -45,20 +46,6 @@ def _comparable(one: Fields, other: Fields) -> bool:
     return numeric and one.get("calendar") == other.get("calendar")
 
 
-def _values(section: Mapping[str, Any]) -> list[Any] | None:
-    """The listed values of a section, without the place of others; None if there are none."""
-    if "codes" in section:
-        return [*range(section["codes"])]
-    values = section.get("values")
-    if not isinstance(values, list):
-        return None
-    return [value for value in values if value != section.get("other", _Nothing)]
-
-
-class _Nothing:
-    """Equal to no value."""
-
-
 def text_of(value: Any) -> str:
     """A value as the name of a JSON object's field."""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -66,7 +53,7 @@ def text_of(value: Any) -> str:
 
 def _ruled_out(on: Fields, of: Fields, given: Mapping[str, Any]) -> list[Fields]:
     """Impossible combinations of a mapping from values to the values beside them."""
-    keys, values = _values(on), _values(of)
+    keys, values = names_of(on), names_of(of)
     if keys is None or values is None:
         return []
     named = {text_of(key): key for key in keys}
@@ -99,7 +86,7 @@ def dependencies_of(
             for key in keys:
                 never[one, other][text_of(key)] += values
     for (one, other), by_key in never.items():
-        listed = _values(of[other]) or []
+        listed = names_of(of[other]) or []
         allowed = {
             key: [value for value in listed if value not in values]
             for key, values in by_key.items()
@@ -111,7 +98,7 @@ def dependencies_of(
 def _listed(section: Mapping[str, Any], condition: Any) -> list[Any]:
     """The values of a condition; none if it says something else than listed values."""
     given = condition if isinstance(condition, list) else [condition]
-    values = _values(section)
+    values = names_of(section)
     fits = values is not None and all(not isinstance(v, Mapping) and v in values for v in given)
     return given if fits else []
 
